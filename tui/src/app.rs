@@ -8,6 +8,7 @@ use runtime::monitor::wire::MonitorEvent;
 
 use crate::input::{self, Command, Spot};
 use crate::model::Model;
+use crate::model::history::Times;
 use crate::model::node::{Node, Pe};
 use crate::player::Player;
 use crate::screen::Screen;
@@ -220,7 +221,7 @@ impl App {
                 nodes.sort_by_cached_key(|node| std::cmp::Reverse(permille(node.lifetime(), |t| t.idle)))
             }
             Sort::Busy => nodes.sort_by_cached_key(|node| {
-                std::cmp::Reverse(permille(node.between(edge - RECENT, edge), |t| t.compute))
+                std::cmp::Reverse(permille(node.between(edge - RECENT, edge), Times::working))
             }),
             Sort::Queue => nodes.sort_by_cached_key(|node| std::cmp::Reverse(node.queue())),
             Sort::Entries => nodes.sort_by_cached_key(|node| std::cmp::Reverse(node.entries())),
@@ -240,7 +241,7 @@ impl App {
                 pes.sort_by_cached_key(|(_, pe)| std::cmp::Reverse(permille(pe.lifetime(), |t| t.idle)));
             }
             Sort::Busy => pes.sort_by_cached_key(|(_, pe)| {
-                std::cmp::Reverse(permille(pe.history.between(edge - RECENT, edge), |t| t.compute))
+                std::cmp::Reverse(permille(pe.history.between(edge - RECENT, edge), Times::working))
             }),
             Sort::Queue => pes.sort_by_cached_key(|(_, pe)| std::cmp::Reverse(pe.last.queue_messages)),
             Sort::Entries => pes.sort_by_cached_key(|(_, pe)| std::cmp::Reverse(pe.last.entries)),
@@ -490,7 +491,9 @@ impl App {
     /// How many lines the present screen has, if they are no PEs or nodes.
     fn rows(&self) -> Option<usize> {
         match self.choice.screen {
-            Screen::Load if self.choice.result && result::is_there(self) => Some(self.model().result.len()),
+            Screen::Load if self.choice.result && result::is_there(self) => {
+                Some(result::lines(self, self.size.0).len())
+            }
             Screen::Load | Screen::Why | Screen::Work => None,
             Screen::Maps => Some(0),
             Screen::Entries => Some(self.model().entries(&self.nodes()).len()),

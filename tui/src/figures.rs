@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Lines of fewer columns have none for an indent.
+const INDENTED: usize = 20;
+
 /// A count: `999`, `1.2k`, `34M`.
 pub(crate) fn count(value: f64) -> String {
     if !value.is_finite() || value <= 0.0 {
@@ -111,6 +114,32 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     }
     out.push_str(&" ".repeat(width.saturating_sub(used)));
     out
+}
+
+/// `text` as lines of at most `width` columns, cut at blanks where there are any; all but the first are indented.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let (mut rest, mut lines) = (text.trim_end(), Vec::new());
+    while lines.is_empty() || !rest.is_empty() {
+        let indent = if lines.is_empty() || width < INDENTED { "" } else { "  " };
+        let fits = bytes_in(rest, width.saturating_sub(indent.len()));
+        let cuts_word = rest.get(fits..).is_some_and(|more| !more.is_empty() && !more.starts_with(' '));
+        let is_blank = |at: &usize| cuts_word && !rest[..*at].trim().is_empty();
+        let (line, more) = rest.split_at(rest[..fits].rfind(' ').filter(is_blank).unwrap_or(fits));
+        lines.push(format!("{indent}{}", line.trim_end()));
+        rest = more.trim_start();
+    }
+    lines
+}
+
+/// How many bytes of `text` are characters that have room in these columns; the first one is always among them.
+fn bytes_in(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    let has_no_room = |(_, letter): &(usize, char)| {
+        used += ratatui::text::Span::raw(letter.to_string()).width();
+        used > columns
+    };
+    let end = text.char_indices().find(has_no_room).map_or(text.len(), |(at, _)| at);
+    end.max(text.chars().next().map_or(0, char::len_utf8))
 }
 
 fn scaled(value: f64, base: f64, units: &[&str]) -> String {

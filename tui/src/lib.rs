@@ -27,6 +27,7 @@ use runtime::monitor::recording::Recording;
 use runtime::monitor::wire::MonitorEvent;
 
 use crate::app::{App, Event};
+pub use crate::model::progress::{Progress, Remaining};
 pub use crate::palette::Colors;
 use crate::player::Player;
 pub use crate::screen::Screen;

@@ -45,14 +45,14 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
                 }
             }),
             MonitorEvent::Phase(phase) => {
-                status.enters(phase.clone());
+                status.enters(phase.clone(), hub.now());
                 progress.advance(phase);
             }
             MonitorEvent::Ended { .. } => break,
             MonitorEvent::Snapshot(snapshot) => {
                 status.hears(&snapshot);
                 if !is_terminal && !options.quiet {
-                    status.due(hub.now(), &info, hub.left_s()).iter().for_each(|line| note(line));
+                    status.due(hub.now(), &info).iter().for_each(|line| note(line));
                 }
             }
             MonitorEvent::NodeLost { .. }

@@ -33,6 +33,11 @@ impl Times {
         self.to_array().into_iter().fold(0, u64::saturating_add)
     }
 
+    /// Time in entry methods, before the program said that its initialisation is over and after that.
+    pub(crate) fn working(self) -> u64 {
+        self.compute.saturating_add(self.init)
+    }
+
     /// Part of all time that `part` is, 0 to 1.
     pub(crate) fn share(self, part: u64) -> f64 {
         match self.total() {

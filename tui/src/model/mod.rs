@@ -40,6 +40,10 @@ const LINE_MAX: usize = 400;
 /// Names of entry methods, or of chare types, kept.
 const NAMES_MAX: usize = 8192;
 
+/// A node that is idle for more than this part of these last seconds has no work.
+const IDLE: f64 = 0.9;
+const IDLE_SPAN: i64 = 2 * SECOND;
+
 /// How the run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct End {
@@ -54,6 +58,9 @@ pub(crate) struct Model {
     pub(crate) run: RunInfo,
     pub(crate) nodes: BTreeMap<u16, Node>,
     pub(crate) progress: Option<Progress>,
+    /// Whether the program has said that its initialisation is over: something has been computed since. Many never say it, so
+    /// until then initialising is not told from computing.
+    pub(crate) is_init_over: bool,
     pub(crate) lines: VecDeque<OutputLine>,
     pub(crate) remarks: Remarks,
     /// Single entry methods and messages of the last seconds.
@@ -79,6 +86,7 @@ impl Model {
         match event {
             MonitorEvent::Run(run) => self.apply_run(run),
             MonitorEvent::Snapshot(snapshot) => {
+                self.is_init_over |= snapshot.pes.iter().any(|pe| pe.compute_ns > 0);
                 let allowed = PES_MAX.saturating_sub(self.pes_without(snapshot.node));
                 if let Some(node) = self.node_mut(snapshot.node) {
                     node.apply(snapshot, now, allowed);
@@ -91,8 +99,8 @@ impl Model {
                     self.remark(Weight::Note, &format!("phase: {}", phase.name));
                 }
                 match &mut self.progress {
-                    Some(progress) if progress.phase.goes_on(&phase) => progress.advance(phase, now),
-                    progress => *progress = Some(Progress::new(phase, now)),
+                    Some(progress) => progress.take(phase, now),
+                    None => self.progress = Some(Progress::new(phase, now)),
                 }
             }
             MonitorEvent::Output(line) => {
@@ -200,9 +208,10 @@ impl Model {
         })
     }
 
-    /// The slowdowns that go on, the worst first.
+    /// The slowdowns that go on, the worst first. A node that has hardly anything to do slows nobody down.
     pub(crate) fn slowdowns(&self) -> Vec<&Slowdown> {
-        let mut slowdowns: Vec<_> = self.run.slowdowns.iter().filter(|one| one.until_s.is_none()).collect();
+        let goes_on = |one: &&Slowdown| one.until_s.is_none() && !self.is_without_work(one.node);
+        let mut slowdowns: Vec<_> = self.run.slowdowns.iter().filter(goes_on).collect();
         slowdowns.sort_by(|one, other| one.delivered.total_cmp(&other.delivered));
         slowdowns
     }
@@ -210,6 +219,13 @@ impl Model {
     /// That of a node.
     pub(crate) fn slowdown_of(&self, node: u16) -> Option<&Slowdown> {
         self.slowdowns().into_iter().find(|one| one.node == node)
+    }
+
+    /// Whether the PEs of a node were idle for nearly all of the last seconds.
+    fn is_without_work(&self, node: u16) -> bool {
+        let edge = self.edge();
+        let recent = self.nodes.get(&node).map(|node| node.between(edge - IDLE_SPAN, edge));
+        recent.is_some_and(|times| times.share(times.idle) > IDLE)
     }
 
     pub(crate) fn pe_count(&self) -> usize {

@@ -1,9 +1,12 @@
 //! How far a phase is, and how long it may still take: from its mean rate so far and from that of the last seconds.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::Duration;
 
 use runtime::monitor::wire::Phase;
+
+use crate::figures;
 
 /// What counts as the last seconds.
 const RECENT: Duration = Duration::from_secs(10);
@@ -12,16 +15,33 @@ const STEPS: usize = 128;
 /// Before that nothing is foretold.
 const YOUNG: Duration = Duration::from_secs(2);
 
-/// Bounds of the time that a phase may still take.
+/// Bounds of the time that a phase may still take; as text in words, such as `about 10s left`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Remaining {
-    pub(crate) least: Duration,
-    /// `None` if it stood still in the last seconds.
-    pub(crate) most: Option<Duration>,
+pub struct Remaining {
+    /// It takes no less.
+    pub least: Duration,
+    /// It takes no more; `None` if it stood still in the last seconds.
+    pub most: Option<Duration>,
 }
 
+impl fmt::Display for Remaining {
+    /// Bounds that differ by little are one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { least, most } = *self;
+        let from = figures::age(least);
+        match most.map(|most| (figures::age(most), most)) {
+            None => write!(f, "over {from} left"),
+            Some((to, most)) if most.as_secs_f64() <= 1.25 * least.as_secs_f64() + 1.0 => {
+                write!(f, "about {to} left")
+            }
+            Some((to, _)) => write!(f, "{from} to {to} left"),
+        }
+    }
+}
+
+/// The present phase of a run as a viewer hears of it, on the viewer's clock.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Progress {
+pub struct Progress {
     pub(crate) phase: Phase,
     /// When the viewer first heard of it, and of what then.
     begun: (Duration, u64),
@@ -35,8 +55,22 @@ impl Progress {
         Self { phase, begun, steps: VecDeque::from([begun]) }
     }
 
-    /// It has got so far.
-    pub(crate) fn advance(&mut self, phase: Phase, now: Duration) {
+    /// The run has got so far: in the same phase, or in one that begins.
+    pub fn take(&mut self, phase: Phase, now: Duration) {
+        if self.phase.goes_on(&phase) {
+            self.advance(phase, now);
+        } else {
+            *self = Self::new(phase, now);
+        }
+    }
+
+    /// What the run told of its phase last.
+    #[must_use]
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    fn advance(&mut self, phase: Phase, now: Duration) {
         let done = phase.done;
         self.phase = phase;
         if self.steps.back().is_some_and(|step| step.1 == done) {
@@ -52,7 +86,8 @@ impl Progress {
 
     /// The time it may still take, if it is known how much is to be done and two units have been seen to be done.
     /// Both bounds assume that the rest costs as much per unit as what was done.
-    pub(crate) fn remaining(&self, now: Duration) -> Option<Remaining> {
+    #[must_use]
+    pub fn remaining(&self, now: Duration) -> Option<Remaining> {
         let Phase { done, total, .. } = self.phase;
         let rest = total.checked_sub(done).filter(|rest| *rest > 0)? as f64;
         let &(old, before) = self.steps.front()?;

@@ -28,8 +28,8 @@ pub(crate) struct Present<'a> {
     /// PEs that are busy, a few.
     busy: Vec<(u32, String)>,
     busy_count: usize,
-    /// PEs that have work and are kept from their cores, a few.
-    stopped: Vec<String>,
+    /// PEs that have work and do not get to it, a few, and what stops them.
+    stopped: Vec<(u32, String, Stop)>,
     /// Whether every PE is one that waits for its core for a good part of the time.
     all_short_of_core: bool,
     /// What ended the waiting of PEs, of which single calls tell.
@@ -58,7 +58,8 @@ impl<'a> Present<'a> {
                 present.all_short_of_core &= times.share(times.core_wait) >= SHORT_OF_CORE;
                 if !is_busy(times) {
                     if is_stopped(times) && present.stopped.len() < NAMED {
-                        present.stopped.push(format!("PE {} ({})", pe.last.pe, node.name()));
+                        let name = format!("PE {} ({})", pe.last.pe, node.name());
+                        present.stopped.push((pe.last.pe, name, Stop::of(times, std::slice::from_ref(pe))));
                     }
                     continue;
                 }
@@ -101,21 +102,20 @@ impl<'a> Present<'a> {
                 Times { compute, init, overhead, .. } if overhead > compute.max(init) => {
                     "- (the runtime works)"
                 }
-                Times { compute, init, .. } if init > compute => "- (it initialises)",
+                Times { compute, init, .. } if init > compute && model.is_init_over => "- (it initialises)",
                 _ => "- (it computes)",
             }
             .into();
         }
         let Times { idle, core_wait, throttled, .. } = times;
-        if core_wait > idle.max(throttled) {
-            self.reason_without_core(model, &node.info)
-        } else if throttled > idle {
-            match node.info.cpu_share {
-                share if share > 0.0 && share < 1.0 => format!("its cpu_share of {share}"),
-                _ => "a quota of CPU time".into(),
-            }
-        } else {
-            self.reason_idle(model, pes, idle)
+        if idle >= core_wait.max(throttled) {
+            return self.reason_idle(model, pes, idle);
+        }
+        match Stop::of(times, pes) {
+            Stop::NoCore => self.reason_without_core(model, &node.info),
+            Stop::Share if node.info.cpu_share > 0.0 => format!("its cpu_share of {}", node.info.cpu_share),
+            Stop::Share => "its cpu_share".into(),
+            Stop::Quota => "a quota of CPU time".into(),
         }
     }
 
@@ -143,16 +143,21 @@ impl<'a> Present<'a> {
                 format!("{what} from {sender}, on its way here")
             }
             Some((what, None)) if is_under_way => format!("{what}, on its way here"),
-            Some((what, Some((pe, sender)))) if self.is_only_busy(pe) => {
-                format!("{what} from {sender}, which is busy")
-            }
-            Some((what, Some((_, sender)))) => format!("{what} from {sender}; {who}"),
+            Some((what, Some((pe, sender)))) => match self.only_of_all(pe) {
+                Some(does) => format!("{what} from {sender}, which {does}"),
+                None => format!("{what} from {sender}; {who}"),
+            },
             Some((what, None)) => format!("{what}; {who}"),
         }
     }
 
-    fn is_only_busy(&self, pe: u32) -> bool {
-        self.busy_count == 1 && self.busy.first().is_some_and(|(busy, _)| *busy == pe)
+    /// What this PE does, if it is the only one that is busy, or that has work where none is.
+    fn only_of_all(&self, pe: u32) -> Option<&'static str> {
+        match (self.busy.as_slice(), self.busy_count, self.stopped.as_slice()) {
+            ([(busy, _)], 1, _) if *busy == pe => Some("is busy"),
+            ([], _, [(stopped, _, by)]) if *stopped == pe => Some(by.of_one()),
+            _ => None,
+        }
     }
 
     fn who_could_send(&self, model: &Model) -> String {
@@ -160,8 +165,14 @@ impl<'a> Present<'a> {
             ([], _) => match self.stopped.as_slice() {
                 [] if self.all_short_of_core => "all PEs wait for their cores too".into(),
                 [] => "no PE is busy".into(),
-                [one] => format!("{one} has work, but no core"),
-                some => format!("{} have work, but no core", some.join(" and ")),
+                [(_, one, by), (_, other, by_too)] if by == by_too => {
+                    format!("{one} and {other} {}", by.of_two())
+                }
+                some => {
+                    let each: Vec<String> =
+                        some.iter().map(|(_, one, by)| format!("{one} {}", by.of_one())).collect();
+                    each.join(", and ")
+                }
             },
             ([(pe, node)], 1) => {
                 let entry = model.pe(*pe).map(|(_, pe)| pe.last.entry.as_str()).unwrap_or_default();
@@ -174,6 +185,47 @@ impl<'a> Present<'a> {
     }
 }
 
+/// What stops a PE that has work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    NoCore,
+    /// Its own share of a core, by the nodes file.
+    Share,
+    /// That of its control group.
+    Quota,
+}
+
+impl Stop {
+    /// What stopped these PEs, which did this in the last seconds, most. Only the counters since the start tell both kinds of
+    /// being throttled apart.
+    fn of(times: Times, pes: &[Pe]) -> Self {
+        let sum = |of: fn(&Pe) -> u64| pes.iter().map(of).fold(0, u64::saturating_add);
+        if times.core_wait > times.throttled {
+            Self::NoCore
+        } else if sum(|pe| pe.last.throttled_ns) >= sum(|pe| pe.last.quota_ns) {
+            Self::Share
+        } else {
+            Self::Quota
+        }
+    }
+
+    fn of_one(self) -> &'static str {
+        match self {
+            Self::NoCore => "has work, but no core",
+            Self::Share => "is held back by its cpu_share",
+            Self::Quota => "is held back by a quota",
+        }
+    }
+
+    fn of_two(self) -> &'static str {
+        match self {
+            Self::NoCore => "have work, but no core",
+            Self::Share => "are held back by their cpu_share",
+            Self::Quota => "are held back by a quota",
+        }
+    }
+}
+
 /// Whether a PE had something to do for most of the time, and did less than half of it for want of a core.
 fn is_stopped(times: Times) -> bool {
     let stopped = times.share(times.core_wait) + times.share(times.throttled);
@@ -181,7 +233,7 @@ fn is_stopped(times: Times) -> bool {
 }
 
 fn is_busy(times: Times) -> bool {
-    times.share(times.compute) + times.share(times.init) + times.share(times.overhead) >= BUSY
+    times.share(times.working()) + times.share(times.overhead) >= BUSY
 }
 
 /// How many cores of a host others than this run use; `None` where that is not known.

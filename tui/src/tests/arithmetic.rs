@@ -118,6 +118,14 @@ fn figures_are_short() {
     assert!((0..64).all(|bit| figures::count((1u64 << bit) as f64).len() <= 6));
     assert!((0..64).all(|bit| figures::bytes((1u64 << bit) as f64).len() <= 6));
     assert_eq!(figures::fit("abcdef", 4), "abc~");
+    assert_eq!(figures::wrap("one two", 7), ["one two"]);
+    assert_eq!(figures::wrap("one two three", 7), ["one two", "three"]);
+    let lines = figures::wrap("a word and another-one-that-is-long", 20);
+    assert_eq!(lines, ["a word and", "  another-one-that-i", "  s-long"]);
+    assert_eq!(
+        (figures::wrap("", 9), figures::wrap("日本", 1)),
+        (vec![String::new()], vec!["日".into(), "本".into()])
+    );
     assert_eq!(figures::fit("日本語", 4).chars().next(), Some('日'));
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine, Phase};
+use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine, PeState, Phase};
 
 use super::{press, run_info, running, same, same_at_all_sizes, same_text, snapshot, tell};
 use crate::app::{App, Event};
@@ -27,10 +27,13 @@ fn nothing_yet() {
 
 #[test]
 fn without_unicode_every_character_is_ascii() {
-    let app =
+    let mut app =
         running(3, 2, &WindowOptions { unicode: false, colors: Colors::None, ..WindowOptions::default() });
     same("ascii", &app);
     assert!(screen(&app, 140, 45).is_ascii());
+    press(&mut app, KeyCode::Char('?'));
+    let help = screen(&app, 80, 45);
+    assert!(help.is_ascii() && help.contains(" out, in: ") && help.contains("its limit\n"), "{help}");
 }
 
 #[test]
@@ -140,6 +143,10 @@ fn help_detail_log_and_filter() {
     let mut app = ordinary();
     press(&mut app, KeyCode::Char('?'));
     same("help", &app);
+    let help = screen(&app, 80, 45);
+    for column in ["idle:", "entries:", "queue, q:", "entry method:", "speed:", "data:", "↑ ↓:", "mem:"] {
+        assert!(help.contains(column), "{column} is not explained: {help}");
+    }
     press(&mut app, KeyCode::Esc);
     press(&mut app, KeyCode::Enter);
     same("detail", &app);
@@ -208,6 +215,23 @@ fn what_the_run_came_to_stands_below_the_load_at_its_end() {
     assert!(!screen(&app, 80, 24).contains("verified"), "other screens keep their room");
 }
 
+/// The table that ends every run is 80 columns wide; what is longer goes on in the next line.
+#[test]
+fn all_columns_and_words_of_a_result_are_seen() {
+    let mut app = ordinary();
+    let title = format!("{:<10}{:>70}", "node", "entries  MB sent");
+    let (row, words) = (format!("{:<10}{:>70}", "fast", "1234     5.67"), "word ".repeat(20));
+    tell(&mut app, MonitorEvent::Result(format!("{title}\n{row}\nsum: {words}end\n")), 121);
+    tell(&mut app, MonitorEvent::Ended { code: 0, summary: "finished".into() }, 121);
+    let shown = screen(&app, 80, 24);
+    assert!(shown.contains(&format!("\n{title}\n{row}\n")), "{shown}");
+    let wrapped = format!("\nsum: {}\n  {}end\n", "word ".repeat(15).trim_end(), "word ".repeat(5));
+    assert!(shown.contains(&wrapped), "{shown}");
+    press(&mut app, KeyCode::Char('r'));
+    let shown = screen(&app, 40, 12);
+    assert!(shown.contains("result lines ") || shown.contains("end\n"), "{shown}");
+}
+
 #[test]
 fn a_long_result_leaves_half_to_the_load_and_can_be_seen_whole() {
     let mut app = running(3, 4, &WindowOptions::default());
@@ -244,6 +268,36 @@ fn a_long_name_does_not_touch_what_is_beside_it() {
         let shown = screen(&app, 80, 24);
         assert!(shown.contains(" localhost ") && shown.contains(" workstat~ "), "{shown}");
     }
+}
+
+/// As in the README: such a program has no time that is not timed, and its PEs are busy all the same.
+#[test]
+fn a_program_that_never_says_that_its_initialisation_is_over_computes() {
+    let shown = |has_said: bool| {
+        let mut app = App::new(&WindowOptions::default());
+        tell(&mut app, run_info(1, 1), 0);
+        for tenths in 1..=60 {
+            let mut snapshot = snapshot(0, 1, tenths);
+            let pe = &mut snapshot.pes[0];
+            let half = tenths * 50_000_000;
+            (pe.state, pe.init_ns, pe.idle_ns) = (PeState::Init, half, half);
+            (pe.compute_ns, pe.overhead_ns) = (u64::from(has_said && tenths == 60), 0);
+            tell(&mut app, MonitorEvent::Snapshot(snapshot), tenths);
+        }
+        let load = screen(&app, 80, 24);
+        press(&mut app, KeyCode::Enter);
+        (load, screen(&app, 80, 24))
+    };
+    let busy = |load: &str| load.lines().nth(2).is_some_and(|line| line.ends_with(" 50%"));
+    let pe = |load: &str| load.lines().find(|line| line.contains("   0 ")).unwrap_or_default().to_string();
+    let (load, detail) = shown(false);
+    assert!(busy(&load) && pe(&load).contains(" C "), "{load}");
+    assert!(!load.lines().take(20).any(|line| line.contains('▒')), "{load}");
+    assert!(detail.contains("computing          3.000 s   50%"), "{detail}");
+    let (load, detail) = shown(true);
+    assert!(busy(&load) && pe(&load).contains(" N "), "{load}");
+    assert!(load.lines().take(20).any(|line| line.contains('▒')), "{load}");
+    assert!(detail.contains("initialising       3.000 s   50%"), "{detail}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn run(change: impl FnOnce(&mut RunInfo), did: [[u64; 4]; 3], chares: [u64; 3]) 
 /// The reasons on the screen, from the first PE on.
 fn reasons(app: &mut App) -> Vec<String> {
     press(app, KeyCode::Char('w'));
-    let shown = screen(app, 130, 30);
+    let shown = screen(app, 160, 30);
     press(app, KeyCode::Char('w'));
     let lines = shown.lines().skip_while(|line| !line.contains("waits for")).skip(1).take(3);
     lines.map(|line| line.chars().skip(58).collect::<String>().trim().to_string()).collect()
@@ -121,6 +121,50 @@ fn who_is_throttled_does_not_wait_for_messages() {
     );
 }
 
+/// What a PE did adds up to all its time at any width that has room for more than two parts, and it is not said to want a core.
+#[test]
+fn who_is_throttled_has_a_column_for_it_and_is_what_others_wait_for() {
+    let idle = [8, 0, 0, 0];
+    for (throttled, words) in
+        [([8, 1, 0, 91], "is held back by its cpu_share"), ([8, 1, 91, 0], "is held back by a quota")]
+    {
+        let mut app = run(|_| {}, [idle, throttled, idle], [1, 1, 1]);
+        assert_eq!(reasons(&mut app)[0], format!("messages: PE 1 (middle) {words}"));
+        press(&mut app, KeyCode::Char('w'));
+        for width in [60, 80, 100, 120] {
+            let shown = screen(&app, width, 24);
+            let middle = shown.lines().find(|line| line.contains("1 middle")).unwrap_or_default();
+            assert!(shown.contains(" thro ") && middle.contains(" 91% "), "{shown}");
+        }
+    }
+    let both = [8, 0, 46, 46];
+    let mut app = run(|_| {}, [idle, both, both], [1, 1, 1]);
+    let words = "messages: PE 1 (middle) and PE 2 (old) are held back by their cpu_share";
+    assert_eq!(reasons(&mut app)[0], words);
+}
+
+#[test]
+fn a_column_of_counts_of_pes_is_headed_so() {
+    let mut app = run(|_| {}, [[10, 0, 0, 0]; 3], [1, 1, 1]);
+    press(&mut app, KeyCode::Char('w'));
+    assert!(screen(&app, 80, 24).contains("   PE node "));
+    press(&mut app, KeyCode::Tab);
+    assert!(screen(&app, 80, 24).contains("  PEs node "), "{}", screen(&app, 80, 24));
+}
+
+#[test]
+fn a_node_that_has_nothing_to_do_is_not_called_slow() {
+    let slow = Slowdown { node: 1, since_s: 1.0, delivered: 0.3, is_of_speed: true, ..Slowdown::default() };
+    let shown = |fast| {
+        let app = run(|info| info.slowdowns = vec![slow], [fast, [50, 0, 0, 0], [50, 0, 0, 0]], [4, 4, 4]);
+        screen(&app, 80, 24)
+    };
+    let busy = shown([3, 17, 0, 0]);
+    assert!(busy.contains("fast delivers 0.30") && busy.contains(" x0.30 "), "{busy}");
+    let idle = shown([1, 2, 0, 0]);
+    assert!(!idle.contains("delivers") && !idle.contains("x0.30"), "{idle}");
+}
+
 #[test]
 fn who_is_idle_is_told_what_is_known_and_no_more() {
     let idle = [0; 4];
@@ -138,6 +182,9 @@ fn who_is_idle_is_told_what_is_known_and_no_more() {
     let mut app = run(|_| {}, [idle; 3], [1, 1, 1]);
     assert_eq!(reasons(&mut app), ["messages: no PE is busy"; 3]);
     let mut app = run(|_| {}, [idle, [10, 85, 0, 0], [20, 0, 0, 78]], [1, 1, 1]);
+    let who = "messages: PE 1 (middle) has work, but no core, and PE 2 (old) is held back by its cpu_share";
+    assert_eq!(reasons(&mut app)[0], who);
+    let mut app = run(|_| {}, [idle, [10, 85, 0, 0], [20, 75, 0, 0]], [1, 1, 1]);
     let who = "messages: PE 1 (middle) and PE 2 (old) have work, but no core";
     assert_eq!(reasons(&mut app)[0], who);
     let mut app = run(|_| {}, [[20, 30, 0, 0]; 3], [1, 1, 1]);
@@ -145,10 +192,9 @@ fn who_is_idle_is_told_what_is_known_and_no_more() {
 }
 
 /// PE 1 waits for what PE 2 sends, most of the time; PE 0 for a reduction, whoever sends that.
-#[test]
-fn what_ended_the_waiting_of_late_is_owed_by_who_sent_it() {
+fn who_waits_for_pe_2(did: [u64; 4]) -> App {
     let names = ["Block: Shift", "Block: (reduction)", "Block: Done"].map(str::to_owned).to_vec();
-    let mut app = run(|info| info.entry_names = names, [[0; 4], [1, 0, 0, 0], [95, 0, 0, 0]], [1, 1, 1]);
+    let mut app = run(|info| info.entry_names = names, [[0; 4], [1, 0, 0, 0], did], [1, 1, 1]);
     let ms = 1_000_000;
     for tenth in 60..120_u64 {
         let of = |pe: u32, name, wait_ms: u64, from: u32| Ran {
@@ -166,6 +212,15 @@ fn what_ended_the_waiting_of_late_is_owed_by_who_sent_it() {
             tell(&mut app, MonitorEvent::Samples(Samples { node, ran, sent: Vec::new() }), 120);
         }
     }
+    app
+}
+
+#[test]
+fn what_ended_the_waiting_of_late_is_owed_by_who_sent_it() {
+    let mut app = who_waits_for_pe_2([5, 0, 0, 95]);
+    let owed = "Block: Shift from PE 2 (old), which is held back by its cpu_share";
+    assert_eq!(reasons(&mut app)[1], owed);
+    let mut app = who_waits_for_pe_2([95, 0, 0, 0]);
     let busy = "only PE 2 (old) is busy";
     assert_eq!(
         reasons(&mut app),

@@ -79,7 +79,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, app: &App, pe: &Pe, look: Look)
 }
 
 fn counters(node: &Node, pe: &Pe, look: Look) -> Vec<Line<'static>> {
-    let life = pe.lifetime();
+    let life = look.told(pe.lifetime());
     let parts = [
         ("computing", life.compute, look.compute()),
         ("idle", life.idle, look.idle()),

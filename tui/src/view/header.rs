@@ -11,7 +11,6 @@ use crate::figures;
 use crate::model::Model;
 use crate::model::history::Times;
 use crate::model::node::Node;
-use crate::model::progress::Remaining;
 use runtime::monitor::wire::SavingCost;
 use std::time::Duration;
 
@@ -113,7 +112,7 @@ fn progress(model: &Model, look: Look, width: u16) -> Line<'static> {
     let about = if phase.is_forecast { "~" } else { "" };
     line.push_span(Span::raw(format!("{done} of {about}{} ", figures::count(phase.total as f64))));
     let rest = if model.end.is_none() {
-        progress.remaining(model.now).map_or(String::new(), left)
+        progress.remaining(model.now).map_or(String::new(), |left| format!("  {left}"))
     } else {
         String::new()
     };
@@ -129,17 +128,6 @@ fn progress(model: &Model, look: Look, width: u16) -> Line<'static> {
     line
 }
 
-/// Bounds of a time that differ by little are one.
-fn left(Remaining { least, most }: Remaining) -> String {
-    match most.map(|most| (figures::age(least), figures::age(most), most)) {
-        None => format!("  over {} left", figures::age(least)),
-        Some((_, text, most)) if most.as_secs_f64() <= 1.25 * least.as_secs_f64() + 1.0 => {
-            format!("  about {text} left")
-        }
-        Some((least, most, _)) => format!("  {least} to {most} left"),
-    }
-}
-
 fn totals(model: &Model, look: Look, width: u16) -> Line<'static> {
     let edge = model.edge();
     let recent = model
@@ -147,7 +135,7 @@ fn totals(model: &Model, look: Look, width: u16) -> Line<'static> {
         .values()
         .filter(|node| node.loss.is_none())
         .fold(Times::default(), |sum, node| sum.plus(node.between(edge - RECENT, edge)));
-    let busy = recent.share(recent.compute);
+    let busy = recent.share(recent.working());
     let (messages, bytes) = model.traffic();
     // A narrow window has no room for all the words, but for the bar.
     let (fastest, between) =

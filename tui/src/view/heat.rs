@@ -154,7 +154,7 @@ impl Map<'_> {
         self.cells(place, pes, line);
         let times = node.between(self.edge - RECENT, self.edge);
         let percent =
-            if node.loss.is_some() { "-".into() } else { figures::percent(times.share(times.compute)) };
+            if node.loss.is_some() { "-".into() } else { figures::percent(times.share(times.working())) };
         line.push_span(Span::styled(format!("{percent:>5}  "), self.look.faint()));
     }
 
@@ -191,6 +191,7 @@ impl Map<'_> {
             Some(false) => Span::styled("X", self.look.alarm()),
             None if times.total() == 0 => Span::styled("?", self.look.faint()),
             None => {
+                let times = self.look.told(times);
                 let (letter, style) = self.look.letters().cell(times);
                 let cell = self.look.heated(letter, times.share(times.compute));
                 if cell.style.bg.is_none() { Span::styled(letter, style) } else { cell }

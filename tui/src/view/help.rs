@@ -47,11 +47,13 @@ const PLAYER_KEYS: [(&str, &str); 12] = [
 fn columns(screen: Screen) -> &'static [&'static str] {
     match screen {
         Screen::Load => &[
-            "S: C computing  I idle  N initialising  R runtime  T throttled  X node lost",
+            "S: C computing  I idle  N init  R runtime  T throttled  X node lost  - has left",
             "no core: it has work and waits for a core; throttled: by cpu_share or quota",
-            "computation over time: a column's height is the share of computing",
+            "over time: a column's height is the share of computing; init: before init_over",
             "idle: share of the PE's life without work; entries: entry methods run",
+            "queue, q: messages (bytes) that wait; entry method: it runs now, or ran last",
             "speed: sum over PEs, fastest PE = 1; x0.50: delivers half; data: its share",
+            "↑ ↓: messages/s and bytes/s to other nodes, from them; mem: taken/its limit",
             "map: the last 2 s of each PE, or of nodes; 1-9: tenths of them computing, # all",
         ],
         Screen::Why => &[
@@ -110,7 +112,10 @@ fn keys(app: &App) -> &'static [(&'static str, &'static str)] {
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) {
     let screen = app.choice.screen;
     let title = Line::styled(format!(" {}: ", screen.name()), look.strong());
-    let columns = columns(screen).iter().map(|text| Line::raw(format!(" {text}")));
+    let columns = columns(screen).iter().map(|text| {
+        let text = if look.unicode { (*text).to_owned() } else { text.replace("↑ ↓", "out, in") };
+        Line::raw(format!(" {text}"))
+    });
     let key = |(key, what): &(&'static str, &'static str)| {
         let key = Span::styled(format!(" {key:<26}"), look.accent().patch(look.strong()));
         Line::from(vec![key, Span::raw(*what)])

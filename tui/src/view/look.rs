@@ -20,11 +20,23 @@ const TENTHS: [&str; 10] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "#"];
 pub(crate) struct Look {
     colors: Colors,
     pub(crate) unicode: bool,
+    /// Whether initialising looks different from computing.
+    has_init: bool,
 }
 
 impl Look {
     pub(crate) fn new(options: &WindowOptions) -> Self {
-        Self { colors: options.colors, unicode: options.unicode }
+        Self { colors: options.colors, unicode: options.unicode, has_init: true }
+    }
+
+    /// The same for a program of which it is known whether it has said that its initialisation is over.
+    pub(crate) fn of_program(self, is_init_over: bool) -> Self {
+        Self { has_init: is_init_over, ..self }
+    }
+
+    /// Times as they are shown.
+    pub(crate) fn told(self, times: Times) -> Times {
+        if self.has_init { times } else { Times { compute: times.working(), init: 0, ..times } }
     }
 
     pub(crate) fn pick(self, unicode: &'static str, ascii: &'static str) -> &'static str {
@@ -91,6 +103,7 @@ impl Look {
         if times.total() == 0 {
             return (" ", Style::new());
         }
+        let times = self.told(times);
         let Times { compute, idle, init, overhead, core_wait, throttled } = times;
         let most = [compute, idle, init, overhead, core_wait, throttled].into_iter().fold(0, u64::max);
         if most == core_wait && core_wait > compute {
@@ -118,6 +131,7 @@ impl Look {
         if times.total() == 0 {
             return (" ", Style::new());
         }
+        let times = self.told(times);
         let (bottom, rows) = (f64::from(row), f64::from(rows.max(1)));
         // How much of this row a state fills that begins at `from` and ends at `to`, both in rows from the bottom.
         let part = |from: f64, to: f64| (to.min(bottom + 1.0) - from.max(bottom)).max(0.0);
@@ -196,8 +210,8 @@ impl Look {
     pub(crate) fn state(self, state: PeState) -> (&'static str, Style) {
         match state {
             PeState::Idle | PeState::Asleep => ("I", self.idle()),
-            PeState::Compute => ("C", self.compute()),
-            PeState::Init => ("N", self.init()),
+            PeState::Init if self.has_init => ("N", self.init()),
+            PeState::Compute | PeState::Init => ("C", self.compute()),
             PeState::Overhead => ("R", self.overhead()),
             PeState::Throttled => ("T", self.throttled()),
         }

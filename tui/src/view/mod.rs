@@ -29,7 +29,7 @@ use crate::screen::Screen;
 
 /// Draws everything, and says where a click does something.
 pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) -> Vec<Spot> {
-    let look = Look::new(&app.options);
+    let look = Look::new(&app.options).of_program(app.model().is_init_over);
     let area = frame.area();
     let (header, rest) = split(area, if area.height >= 12 { 3 } else { area.height.min(1) });
     let (remark, rest) = split(rest, u16::from(rest.height >= 9 && !app.model().slowdowns().is_empty()));
@@ -44,7 +44,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &App) -> Vec<Spot> {
     let log = if app.choice.log { (rest.height / 3).clamp(rest.height.min(2), 14) } else { 0 };
     let (body, log) = split(rest, rest.height - log);
     log::draw(frame, log, app, look);
-    let result = result::height(app, body.height);
+    let result = result::height(app, body);
     let (body, result) = split(body, body.height - result);
     if result.height > 0 {
         result::draw(frame, result, app, look);

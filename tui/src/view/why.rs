@@ -30,20 +30,22 @@ const SHARE: usize = 6;
 pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> Vec<Spot> {
     let model = app.model();
     let present = Present::of(model, LAST);
-    let items = items(app, &present, area.width, look);
+    let shown = Shown::new(app, &present, area.width);
+    let items = items(app, &present, shown, look);
     let selected = app.choice.selected.min(items.len().saturating_sub(1));
-    let mut below = path_lines(model);
+    let mut below = Vec::new();
     // What has no room behind the selected PE is said below.
     if let Some((line, reason)) = items.get(selected)
         && line.width() > usize::from(area.width)
     {
-        below.insert(0, format!(" {:<13}{reason}", "selected:"));
+        below = figures::wrap(&format!(" {:<13}{reason}", "selected:"), area.width.into());
     }
+    below.extend(path_lines(model));
     below.extend(host_lines(model, &present));
     // That takes a third of the screen at most.
     let height = u16::try_from(below.len()).unwrap_or(u16::MAX).min(area.height / 3);
     let (rows, foot) = split(area, area.height - height);
-    put(frame, rows, 0, titles(area.width, look));
+    put(frame, rows, 0, titles(app, shown, look));
     let rows = split(rows, 1).1;
     if items.is_empty() {
         put(frame, rows, 0, Line::styled(" no PE to show", look.faint()));
@@ -59,32 +61,48 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, look: Look) -> 
 /// What a PE did in the last seconds, by columns.
 const SHARES: [&str; 6] = ["comp", "runt", "core", "thro", "netw", "idle"];
 
-/// Which of them have room beside the reason, which says more, and whether the queue has. Where the network has none it is a part
-/// of being idle.
-fn shown(width: u16) -> ([bool; 6], bool) {
-    match width {
-        0..74 => ([true, false, false, false, false, true], false),
-        74..110 => ([true, false, true, false, false, true], true),
-        _ => ([true; 6], true),
+/// Which of them have room beside the reason, which says more, and whether the queue has.
+#[derive(Clone, Copy)]
+struct Shown {
+    shares: [bool; 6],
+    queue: bool,
+}
+
+impl Shown {
+    /// Where the network has no column it is a part of being idle; being throttled has one wherever a PE is, whose other parts
+    /// would add up to little.
+    fn new(app: &App, present: &Present<'_>, width: u16) -> Self {
+        let is_throttled = || app.nodes().iter().any(|node| present.times_of_all(node).throttled > 0);
+        let shares = match width {
+            0..74 => [true, false, false, is_throttled(), false, true],
+            74..110 => [true, false, true, is_throttled(), false, true],
+            _ => [true; 6],
+        };
+        Self { shares, queue: width >= 74 }
+    }
+
+    fn has_network(self) -> bool {
+        let [.., has_network, _] = self.shares;
+        has_network
     }
 }
 
-fn titles(width: u16, look: Look) -> Line<'static> {
-    let (shown, has_queue) = shown(width);
-    let shares = SHARES.iter().zip(shown).filter_map(|(title, shown)| shown.then_some(*title));
-    let titles = shares.chain(has_queue.then_some("queue"));
+fn titles(app: &App, shown: Shown, look: Look) -> Line<'static> {
+    let shares = SHARES.iter().zip(shown.shares).filter_map(|(title, shown)| shown.then_some(*title));
+    let titles = shares.chain(shown.queue.then_some("queue"));
     let shares: String = titles.map(|title| format!("{title:>SHARE$}")).collect();
-    let text = format!("   PE {} {shares}  waits for (last {} s)", figures::fit("node", NAME), LAST / SECOND);
-    Line::styled(text, look.faint())
+    let number = if app.choice.is_by_node() { "PEs" } else { "PE" };
+    let node = figures::fit("node", NAME);
+    Line::styled(format!(" {number:>4} {node} {shares}  waits for (last {} s)", LAST / SECOND), look.faint())
 }
 
 /// A line for each PE, or each node, and its reason again.
-fn items(app: &App, present: &Present<'_>, width: u16, look: Look) -> Vec<(Line<'static>, String)> {
+fn items(app: &App, present: &Present<'_>, shown: Shown, look: Look) -> Vec<(Line<'static>, String)> {
     let row = |place: usize, number: String, node: &Node, pes: &[Pe], times: Times| {
         let chosen = place == app.choice.selected;
         let reason = present.reason(app.model(), node, pes, times);
         let spent = (times, present.network(pes));
-        (row(chosen, number, node, pes, (spent, &reason), (width, look)), reason)
+        (row(chosen, number, node, pes, (spent, &reason), (shown, look)), reason)
     };
     if app.choice.is_by_node() {
         let nodes = app.nodes().into_iter().enumerate();
@@ -108,29 +126,27 @@ fn row(
     node: &Node,
     pes: &[Pe],
     ((times, network), reason): ((Times, Option<u64>), &str),
-    (width, look): (u16, Look),
+    (shown, look): (Shown, Look),
 ) -> Line<'static> {
     let mark = if chosen { look.pick("▸", ">") } else { " " };
     let style = if chosen { look.selected() } else { look.strong() };
     let mut line = Line::from(Span::styled(format!("{mark}{number:>4} "), style));
     line.push_span(Span::raw(format!("{} ", figures::fit(&node.name(), NAME))));
-    let (shown, has_queue) = shown(width);
-    let [.., has_network, _] = shown;
-    let on_way = network.filter(|_| has_network).unwrap_or_default();
+    let on_way = network.filter(|_| shown.has_network()).unwrap_or_default();
     let shares = [
-        (Some(times.compute.saturating_add(times.init)), look.compute()),
+        (Some(times.working()), look.compute()),
         (Some(times.overhead), look.overhead()),
         (Some(times.core_wait), look.core_wait()),
         (Some(times.throttled), look.throttled()),
         (network, look.accent()),
         (Some(times.idle.saturating_sub(on_way)), look.idle()),
     ];
-    for ((time, style), _) in shares.into_iter().zip(shown).filter(|(_, shown)| *shown) {
+    for ((time, style), _) in shares.into_iter().zip(shown.shares).filter(|(_, shown)| *shown) {
         let text = time.map_or("-".into(), |time| figures::percent(times.share(time)));
         let style = if time.unwrap_or_default() == 0 { look.faint() } else { style };
         line.push_span(Span::styled(format!("{text:>SHARE$}"), style));
     }
-    if has_queue {
+    if shown.queue {
         let queue = pes.iter().fold(0_u64, |sum, pe| sum.saturating_add(pe.last.queue_messages));
         line.push_span(Span::raw(format!("{:>SHARE$}", figures::count(queue as f64))));
     }

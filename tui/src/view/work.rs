@@ -105,7 +105,7 @@ fn items(app: &App) -> Vec<Item> {
             number,
             name: node.name(),
             chares: sum(|pe| pe.last.chares),
-            busy: times.share(times.compute) + times.share(times.init) + times.share(times.overhead),
+            busy: times.share(times.working()) + times.share(times.overhead),
             arrived: sum(|pe| pe.last.arrived),
             left: sum(|pe| pe.last.migrations),
             types: model.chares_of(node, |pe| numbers.contains(&pe)),
