@@ -172,7 +172,7 @@ fn checking_names_what_is_wrong_and_the_program_is_copied_once() {
     let done = bed.run(&["nodes", "check", "--nodes", "mixed.toml"]);
     assert_eq!(done.code, 69, "{done:?}");
     assert!(done.stdout.contains("fast         ok"), "{done:?}");
-    assert!(done.stdout.contains("correct `host` in the nodes file"), "{done:?}");
+    assert!(done.stdout.contains("correct the name of the host"), "{done:?}");
     assert_eq!(done.stdout.matches("mend:").count(), 2, "{done:?}");
     // `fast` has no `binary` in this file, so the check has copied the program there.
     let staged = staged_copies(&bed.program);

@@ -70,6 +70,11 @@ fn sentences_for_people_and_other_lines_of_nodes_are_objects_too() {
     let lines = objects(&done.stderr);
     assert_eq!((done.code, lines.len(), &lines[0]["level"]), (78, 1, &"ERROR".into()), "{done:?}");
     assert!(lines[0]["fields"]["message"].as_str().unwrap().contains("none.toml"), "{done:?}");
+    let wrong = ["run", "--bogus", "--log-format", "json"];
+    let done = run(STENCIL, folder.path(), &wrong);
+    let lines = objects(&done.stderr);
+    assert_eq!((done.code, lines.len(), &lines[0]["level"]), (64, 1, &"ERROR".into()), "{done:?}");
+    assert!(lines[0]["fields"]["message"].as_str().unwrap().contains("--bogus"), "{done:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ type Fault = (&'static str, &'static str, &'static [&'static str]);
 
 const FAULTS: [Fault; 18] = [
     ("refused", "", &["(connect)", "Connection refused", "is up and runs sshd"]),
-    ("nowhere", "", &["(connect)", "Could not resolve hostname", "correct `host`"]),
+    ("nowhere", "", &["(connect)", "Could not resolve hostname", "correct the name of the host"]),
     ("denied", "", &["(connect)", "Permission denied", "ssh-copy-id denied"]),
     ("unseen", "", &["(connect)", "verification failed", "accept its key: ssh unseen true"]),
     ("changed", "", &["(connect)", "HAS CHANGED", "ssh-keygen -R changed"]),

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use harness::write;
+use harness::{skipped, write};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -143,18 +143,70 @@ fn rustc(libraries: &Path) -> (&'static str, String) {
     ("rustc", format!("if [ \"$1\" = -vV ]; then {host}; else echo {libraries:?}; fi"))
 }
 
-#[test]
-fn packages_are_made_of_the_best_programs_that_can_be_built_and_say_what_better_ones_take() {
+/// The interpreter of `.ci/package`, if it is installed.
+fn python() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let Some(python) =
         std::env::split_paths(&path).map(|folder| folder.join("python3")).find(|file| file.exists())
     else {
-        return eprintln!("skipped: there is no python3, in which the script is written");
+        skipped("the tests of packages: there is no python3, in which the script is written");
+        return None;
     };
     // What is found by its name may be a script that looks for the real one along PATH.
     let real =
         Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output().unwrap().stdout;
-    let python = PathBuf::from(String::from_utf8(real).unwrap().trim());
+    Some(PathBuf::from(String::from_utf8(real).unwrap().trim()))
+}
+
+/// Has `.ci/package` print what its functions make of a program: the version, the README and Debian's copyright file.
+const PARTS: &str = "
+import importlib.machinery, importlib.util, pathlib, sys
+loader = importlib.machinery.SourceFileLoader('package', sys.argv[1])
+package = importlib.util.module_from_spec(importlib.util.spec_from_loader('package', loader))
+sys.modules['package'] = package
+loader.exec_module(package)
+print(package.version(pathlib.Path(sys.argv[2])))
+print(package.standing_alone((package.ROOT / 'README.md').read_text()))
+print(package.copyright_file())
+";
+
+#[test]
+fn packages_have_the_version_of_their_program_and_texts_without_links_to_what_is_not_in_them() {
+    let Some(python) = python() else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/package");
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    for (told, version) in [
+        ("metachare 1.2.3 (abcdef012)", Some("1.2.3+git.abcdef012")),
+        ("metachare 1.2.3", Some("1.2.3")),
+        ("hello", None),
+    ] {
+        std::fs::write(&program, format!("#!/bin/sh\necho '{told}'\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Python would leave what it has compiled in the repository.
+        let output =
+            Command::new(&python).args(["-B", "-c", PARTS]).arg(&script).arg(&program).output().unwrap();
+        let (said, wrong) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        let Some(version) = version else {
+            assert!(!output.status.success() && wrong.contains("is it metachare?"), "{wrong}");
+            continue;
+        };
+        assert_eq!(said.lines().next(), Some(version), "{wrong}");
+        assert!(
+            said.contains("| `gauss`, `jacobi` | systems of linear equations") && !said.contains("]("),
+            "{said}"
+        );
+        assert!(
+            said.contains("\nLicense: Expat\n Permission is hereby granted") && said.contains("\n .\n"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn packages_are_made_of_the_best_programs_that_can_be_built_and_say_what_better_ones_take() {
+    let Some(python) = python() else { return };
     let installed = tempfile::tempdir().unwrap();
     write(installed.path(), "libstd-0123.rlib", "");
     let [bare, musl] = [rustc(Path::new("/nowhere")), rustc(installed.path())];

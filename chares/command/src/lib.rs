@@ -97,12 +97,17 @@ impl CommandLine {
             }
             _ => {}
         }
+        log::choose_format(&arguments);
         let matches = match command(&self).try_get_matches_from(&arguments) {
             Ok(matches) => matches,
             Err(error) => {
                 // Help and version are answers, not errors.
                 if error.use_stderr() {
-                    let _ = error.print();
+                    if log::is_json() {
+                        complain(&sentence_of(&error));
+                    } else {
+                        let _ = error.print();
+                    }
                     unstarted::report_usage(&self, &arguments, &error, command_started);
                     return ExitCode::from(Kind::Usage.exit_code());
                 }
@@ -261,7 +266,7 @@ fn command(program: &CommandLine) -> Command {
     let all = all.subcommands(demo::command(program));
     all.subcommands(program.commands.iter().map(|(command, _)| command))
         .subcommands(shell::commands())
-        .subcommand(manual::command())
+        .subcommand(manual::command(program))
 }
 
 /// Writes to standard output. Whoever closed it does not want it; any other failure is one.

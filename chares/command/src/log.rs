@@ -16,6 +16,7 @@ use runtime::launch::{LOG_MARK, LogLine};
 use runtime::monitor::text::clean_line;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -77,12 +78,6 @@ impl LogFormat {
 }
 
 impl LogOptions {
-    /// From now on standard error of this process has that format.
-    pub(crate) fn choose_format(&self) {
-        // A process has one run.
-        let _ = FORMAT.set(self.log_format);
-    }
-
     /// The files that the log of a run on these nodes is written to.
     pub(crate) fn files(&self, config: &ClusterConfig) -> Vec<NamedFile> {
         let Some(folder) = &self.log_dir else { return Vec::new() };
@@ -127,6 +122,25 @@ impl LogOptions {
         let writer = writer.map_err(|e| unwritable("log", folder, &e))?;
         Ok(Some(NodeLogs { lines, writer }))
     }
+}
+
+/// From now on standard error of this process has the format that its command line asks for, even where the rest of that
+/// makes no sense.
+pub(crate) fn choose_format(line: &[OsString]) {
+    // A process has one run.
+    let _ = FORMAT.set(format_in(line));
+}
+
+/// The format that a command line asks for, if it is of a run.
+fn format_in(line: &[OsString]) -> LogFormat {
+    let mut words = line.iter().filter_map(|word| word.to_str()).skip(1).take_while(|word| *word != "--");
+    let is_run = words.next().is_some_and(|word| ["run", "demo", "restart"].contains(&word));
+    let mut format = LogFormat::Text;
+    while let Some(word) = words.next().filter(|_| is_run) {
+        let value = if word == "--log-format" { words.next() } else { word.strip_prefix("--log-format=") };
+        format = value.and_then(|value| LogFormat::from_str(value, false).ok()).unwrap_or(format);
+    }
+    format
 }
 
 /// Where the log of a node goes, or the launcher's.
@@ -270,4 +284,34 @@ fn object(level: &str, target: &str, message: &str) -> Value {
     // Writing to text does not fail.
     let _ = SystemTime.format_time(&mut Writer::new(&mut now));
     json!({ "timestamp": now, "level": level, "target": target, "fields": { "message": message } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_found_on_a_command_line_that_is_wrong() {
+        let found = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            format_in(&words)
+        };
+        for line in [
+            "m run x --n y --log-format json",
+            "m restart --log-format=json",
+            "m demo --bogus --log-format json",
+        ] {
+            assert_eq!(found(line), LogFormat::Json, "{line}");
+        }
+        for line in [
+            "m",
+            "m run x",
+            "m run x --log-format",
+            "m run x --log-format yaml",
+            "m run x -- --log-format json",
+            "m compare x --log-format json",
+        ] {
+            assert_eq!(found(line), LogFormat::Text, "{line}");
+        }
+    }
 }

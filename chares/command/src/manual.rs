@@ -6,9 +6,10 @@
 
 use super::{said, say};
 use crate::command_line::CommandLine;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use runtime::failure::{Failure, Kind};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
 /// A page with the names by which it is asked for.
@@ -63,11 +64,38 @@ const PLAN: &str = "plan";
 const SLIPS_MAX: usize = 3;
 
 /// The command.
-pub(crate) fn command() -> Command {
+pub(crate) fn command(program: &CommandLine) -> Command {
     let topic = Arg::new("topic").value_name("TOPIC").action(ArgAction::Append).num_args(0..);
+    let topic = topic.value_parser(Topics(topics(program))).hide_possible_values(true);
     Command::new("help")
         .about("Show a page of the manual, or the options of a command")
         .arg(topic.help("A page or an application, or the words of a command, such as `nodes check`"))
+}
+
+/// Any words, of which shells offer these.
+#[derive(Clone)]
+struct Topics(Vec<&'static str>);
+
+impl TypedValueParser for Topics {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
+    }
+}
+
+/// The names of all pages.
+pub(crate) fn topics(program: &CommandLine) -> Vec<&'static str> {
+    pages(program).flat_map(|page| [Some(page.name), page.alias]).flatten().collect()
 }
 
 /// The list of all pages, for the end of the program's own help.
@@ -137,7 +165,7 @@ fn unknown(program: &CommandLine, words: &[&str]) -> String {
         parent.into_iter().flat_map(Command::get_subcommands).filter(|command| !command.is_hide_set());
     let mut names: Vec<&str> = names.map(Command::get_name).collect();
     if before.is_empty() {
-        names.extend(pages(program).flat_map(|page| page.names().collect::<Vec<_>>()));
+        names.extend(topics(program));
     }
     let before: String = before.iter().map(|word| format!("{word} ")).collect();
     let near: Vec<String> = nearest(last, names).iter().map(|name| format!("`{before}{name}`")).collect();

@@ -1,14 +1,15 @@
 //! `nodes`: list and check the nodes.
 
-use super::options::{NodesChoice, NodesOptions};
+use super::options::{NodesChoice, NodesOptions, shortened};
 use super::rate::rate;
 use super::{copies, say, speed};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use runtime::failure::{Failure, Kind};
-use runtime::launch::{CheckResult, Checked, Pair, Problem};
+use runtime::launch::{CheckResult, Checked, HeardPorts, Pair, Problem};
 use runtime::monitor::requests::{self, Request};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Instant;
 
@@ -152,7 +153,7 @@ fn as_json(checked: &Checked) -> Result<String, Failure> {
         })
     };
     let nodes: Vec<Value> = checked.nodes.iter().map(node).collect();
-    let all = json!({"schema": CHECK_SCHEMA, "nodes": nodes, "pairs": checked.pairs});
+    let all = json!({"schema": CHECK_SCHEMA, "nodes": nodes, "pairs": checked.pairs, "ports": checked.ports});
     let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::new(Kind::Failed, e))?;
     Ok(text + "\n")
 }
@@ -172,7 +173,20 @@ fn as_text(checked: &Checked) -> String {
             let _ = writeln!(text, "{:12} warn  {reason}\n{:18} mend: {mend}", "", "");
         }
     }
-    text + &ways(&checked.pairs)
+    let is_all = checked.nodes.iter().all(|node| node.outcome.is_ok());
+    text + &checked.ports.as_ref().map_or(String::new(), |ports| heard(ports, is_all)) + &ways(&checked.pairs)
+}
+
+/// What came of the ports that the nodes file allows; nothing if no node is heard, which is said of each.
+fn heard(ports: &HeardPorts, is_all: bool) -> String {
+    let on: BTreeSet<u16> = ports.heard_on.values().copied().collect();
+    if on.is_empty() {
+        return String::new();
+    }
+    let on: Vec<String> = on.iter().map(u16::to_string).collect();
+    let on = shortened(&on.iter().map(String::as_str).collect::<Vec<_>>());
+    let verdict = if is_all { " can be used" } else { "" };
+    format!("\nports {}{verdict}: nodes are heard on {on}, the first that are free\n", ports.range)
 }
 
 /// A line for each pair of nodes, the slowest first where there are many.
@@ -243,11 +257,25 @@ mod tests {
     }
 
     #[test]
+    fn ports_of_the_nodes_file_are_told_with_those_that_are_heard() {
+        let all = [("a", 40001), ("b", 40000), ("c", 40000)].map(|(name, port)| (name.to_string(), port));
+        let ports = HeardPorts { range: "40000-40009".into(), heard_on: all.into() };
+        let said =
+            "\nports 40000-40009 can be used: nodes are heard on 40000, 40001, the first that are free\n";
+        assert_eq!(heard(&ports, true), said);
+        assert_eq!(heard(&ports, false), said.replace(" can be used", ""));
+        let silent = HeardPorts { heard_on: [].into(), ..ports };
+        assert_eq!(heard(&silent, false), "");
+    }
+
+    #[test]
     fn json_has_fields_for_what_is_there_and_what_is_wrong() {
         let problem = Problem { reason: "it is gone".into(), mend: "wake it".into() };
         let node =
             CheckResult { name: "a".into(), host: "h".into(), outcome: Err(problem), warnings: Vec::new() };
-        let checked = Checked { nodes: vec![node], pairs: vec![pair(1, [Some(5e8), None], false)] };
+        let ports = HeardPorts { range: "7-9".into(), heard_on: [("b".to_string(), 7)].into() };
+        let pairs = vec![pair(1, [Some(5e8), None], false)];
+        let checked = Checked { nodes: vec![node], pairs, ports: Some(ports) };
         let read: Value = serde_json::from_str(&as_json(&checked).unwrap()).unwrap();
         let node = &read["nodes"][0];
         assert_eq!((&node["is_usable"], &node["facts"]), (&false.into(), &Value::Null));
@@ -259,5 +287,6 @@ mod tests {
             (&read["pairs"][0]["bytes_per_s"], &read["pairs"][0]["nodes"]),
             (&json!([5e8, null]), &json!(["n1", "o"]))
         );
+        assert_eq!(read["ports"], json!({"range": "7-9", "heard_on": {"b": 7}}));
     }
 }

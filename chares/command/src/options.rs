@@ -487,7 +487,7 @@ fn balance_help() -> String {
 }
 
 /// The first names, and how many more there are.
-fn shortened(names: &[&str]) -> String {
+pub(crate) fn shortened(names: &[&str]) -> String {
     const SHOWN: usize = 8;
     match names.len().saturating_sub(SHOWN) {
         0 => names.join(", "),

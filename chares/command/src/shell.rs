@@ -1,6 +1,7 @@
 //! `completions` and `man`: what shells and `man` are told about the command line.
 
 use super::command_line::CommandLine;
+use super::manual;
 use super::output::fresh_file;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
@@ -25,10 +26,20 @@ pub(crate) fn commands() -> [Command; 2] {
 /// Prints the completions of a shell; the exit code.
 pub(crate) fn completions(program: &CommandLine, matches: &ArgMatches) -> Result<u8, Failure> {
     let shell: Shell = *matches.get_one("shell").ok_or_else(|| Failure::new(Kind::Usage, "name a shell"))?;
+    super::say(&completions_of(program, shell))?;
+    Ok(0)
+}
+
+fn completions_of(program: &CommandLine, shell: Shell) -> String {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut super::command(program), program.name, &mut text);
-    super::say(&String::from_utf8_lossy(&text))?;
-    Ok(0)
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if shell != Shell::Fish {
+        return text;
+    }
+    // For fish the generator leaves out the values of arguments that stand without an option.
+    let (name, topics) = (program.name, manual::topics(program).join(" "));
+    text + &format!("complete -c {name} -n \"__fish_seen_subcommand_from help\" -f -a \"{topics}\"\n")
 }
 
 /// Prints the page, or writes all of them; the exit code.
@@ -77,9 +88,13 @@ mod tests {
     #[test]
     fn all_shells_are_told_of_all_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut crate::command(&program()), "squares", &mut text);
-            let text = String::from_utf8(text).unwrap();
+            let text = completions_of(&program(), shell);
+            // After `help` there are pages, such as `exit-codes`.
+            let offers = match shell {
+                Shell::Bash => text.contains("opts=\"-h --help nodes speed "),
+                _ => text.lines().any(|line| line.contains("exit-codes")),
+            };
+            assert!(offers, "{shell}");
             for word in ["compare", "replay", "completions", "built-in-nodes", "hostfile"] {
                 assert!(text.contains(word), "{shell}: {word}");
             }

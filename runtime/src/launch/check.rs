@@ -17,6 +17,7 @@ use crate::codec::WIRE_VERSION;
 use crate::config::{ClusterConfig, LaunchMethod, NodeConfig, Transport};
 use crate::ids::NodeId;
 use crate::monitor::wire::OutputLine;
+use crate::transport::Ports;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +42,17 @@ pub struct Checked {
     pub nodes: Vec<CheckResult>,
     /// The ways between those that reach each other.
     pub pairs: Vec<Pair>,
+    /// The ports that the nodes file allows, if it names any.
+    pub ports: Option<HeardPorts>,
+}
+
+/// Ports on which nodes may listen, and those on which they are heard.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeardPorts {
+    /// All that the nodes file allows.
+    pub range: String,
+    /// The port of each node that can be used, by its name.
+    pub heard_on: BTreeMap<String, u16>,
 }
 
 /// One node, checked.
@@ -67,8 +79,8 @@ pub struct Facts {
     pub memory_bytes: u64,
     /// CPU model as the system names it.
     pub cpu_model: String,
-    /// Clock of the fastest of those cores, MHz; 0 where the system does not tell.
-    pub clock_mhz: u32,
+    /// Clock of the fastest of those cores, MHz; none where the system does not tell.
+    pub clock_mhz: Option<u32>,
     /// Architecture, e.g. `x86_64`.
     pub arch: String,
     /// How far its clock is ahead of this machine's, seconds.
@@ -84,8 +96,8 @@ pub struct Facts {
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut cores, memory_gib) = (count_of_cores(self.cores), self.memory_bytes >> 30);
-        if self.clock_mhz > 0 {
-            cores += &format!(" at {:.2} GHz", f64::from(self.clock_mhz) / 1e3);
+        if let Some(mhz) = self.clock_mhz {
+            cores += &format!(" at {:.2} GHz", f64::from(mhz) / 1e3);
         }
         if self.launch == LaunchMethod::Local {
             write!(f, "local, {cores}, {memory_gib} GiB, ")?;
@@ -99,6 +111,14 @@ impl fmt::Display for Facts {
             Some((name, seconds)) => write!(f, ", at most {} to another ({name})", ms(*seconds)),
             None => Ok(()),
         }
+    }
+}
+
+impl HeardPorts {
+    fn new(range: Ports, nodes: &[CheckResult]) -> Self {
+        let heard =
+            |node: &CheckResult| Some((node.name.clone(), node.outcome.as_ref().ok()?.address.port()));
+        Self { range: range.to_string(), heard_on: nodes.iter().filter_map(heard).collect() }
     }
 }
 
@@ -184,10 +204,11 @@ pub(crate) async fn check_nodes(config: &ClusterConfig, fingerprint: u64, option
             usable.and_then(|probe| connected(config, &probes, probe).map(|()| facts(nodes, &probes, probe)));
         CheckResult { name: node.name.clone(), host: node.host.clone(), outcome, warnings }
     };
-    let nodes = nodes.iter().enumerate().map(&mut result).collect();
+    let nodes: Vec<CheckResult> = nodes.iter().enumerate().map(&mut result).collect();
     let mut ending: JoinSet<()> = probes.into_iter().map(|probe| probe.started.end(Duration::ZERO)).collect();
     while ending.join_next().await.is_some() {}
-    Checked { nodes, pairs }
+    let ports = config.network.ports.map(|ports| HeardPorts::new(ports, &nodes));
+    Checked { nodes, pairs, ports }
 }
 
 /// Starts the probes in the order in which a run starts nodes; those that failed, by their places.
@@ -408,7 +429,7 @@ fn facts(nodes: &[NodeConfig], probes: &[Probe], probe: &Probe) -> Facts {
         cores: ready.cores,
         memory_bytes: ready.memory_bytes,
         cpu_model: ready.cpu_model.clone(),
-        clock_mhz: ready.clock_mhz,
+        clock_mhz: Some(ready.clock_mhz).filter(|mhz| *mhz > 0),
         arch: ready.architecture.arch.clone(),
         clock_offset_s: i64::try_from(probe.clock_offset_s).unwrap_or_default(),
         address: ready.addr,
@@ -479,6 +500,39 @@ fn token() -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn facts(clock_mhz: Option<u32>) -> Facts {
+        Facts {
+            launch: LaunchMethod::Local,
+            cores: 2,
+            memory_bytes: 0,
+            cpu_model: String::new(),
+            clock_mhz,
+            arch: String::new(),
+            clock_offset_s: 0,
+            address: "127.0.0.1:40001".parse().unwrap(),
+            launcher_round_trip_s: 0.0,
+            round_trips_s: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_clock_is_told_where_it_is_known() {
+        assert!(facts(None).to_string().starts_with("local, 2 cores, "));
+        assert!(facts(Some(2500)).to_string().starts_with("local, 2 cores at 2.50 GHz, "));
+    }
+
+    #[test]
+    fn ports_are_told_of_the_nodes_that_can_be_used() {
+        let node = |name: &str, outcome| {
+            let (name, host) = (name.into(), "h".into());
+            CheckResult { name, host, outcome, warnings: Vec::new() }
+        };
+        let nodes = [node("a", Ok(facts(None))), node("b", Err(Problem::new("it is gone", "wake it")))];
+        let heard = HeardPorts::new("40000-40009".parse().unwrap(), &nodes);
+        assert_eq!(heard.range, "40000-40009");
+        assert_eq!(heard.heard_on, BTreeMap::from([("a".into(), 40001)]));
+    }
 
     #[test]
     fn one_core_is_no_plural() {

@@ -1,6 +1,6 @@
 //! What went wrong with a node, in words: what happened, and what mends it.
 
-use super::ssh;
+use super::{reach, ssh};
 use crate::config::{LaunchMethod, NodeConfig};
 use nix::errno::Errno;
 use std::io;
@@ -102,7 +102,7 @@ fn of_ssh(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Diagno
         ),
         (
             &["Could not resolve", "Name or service not known", "nodename nor servname"],
-            format!("correct `host` in the nodes file, or add {host} to ~/.ssh/config"),
+            format!("correct the name of the host, or add {host} to ~/.ssh/config"),
         ),
         (
             &["Connection refused", "timed out", "No route to host", "Network is unreachable"],
@@ -157,6 +157,9 @@ fn of_program(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Di
     if config.launch == LaunchMethod::Ssh && code == Some(ssh::NO_FOLDER) && tail.contains("no folder") {
         return no_folder(last_line(tail));
     }
+    if let Some(diagnosis) = of_listening(tail) {
+        return diagnosis;
+    }
     if tail.contains("Exec format error") {
         return foreign(config);
     }
@@ -186,6 +189,14 @@ fn of_program(config: &NodeConfig, status: Option<ExitStatus>, tail: &str) -> Di
             "see its last line; `binary` must be this very program",
         ),
     }
+}
+
+/// What a node says of itself that cannot listen: its sentence has what mends it behind its last semicolon.
+fn of_listening(tail: &str) -> Option<Diagnosis> {
+    let is_told = |line: &&str| [reach::CANNOT_LISTEN, reach::NO_ADDRESS].iter().any(|w| line.starts_with(w));
+    let (reason, mend) = tail.lines().map(str::trim).rfind(is_told)?.rsplit_once("; ")?;
+    let has = if reason.starts_with(reach::NO_ADDRESS) { "has " } else { "" };
+    Some(diagnosis(format!("it {has}{}", last_line(reason)), last_line(mend)))
 }
 
 /// Why a local program or an ssh was not even started.
@@ -446,6 +457,36 @@ mod tests {
         let tail = "no thread to watch over the start: Resource temporarily unavailable (os error 11)";
         let said = of_exit(&NodeConfig::local("a", 1), Step::Start, exited(70), tail);
         assert!(said.mend.contains("ulimit -u") && said.reason.contains("as many processes"), "{said:?}");
+    }
+
+    #[test]
+    fn a_node_that_cannot_listen_says_itself_what_mends_it() {
+        let ip = "10.0.0.5".parse().unwrap();
+        let error = |kind, said: &str| io::Error::new(kind, said.to_string());
+        let taken = error(
+            io::ErrorKind::AddrInUse,
+            "all of the ports 1-2 are taken; widen `ports` in the nodes file",
+        );
+        let foreign = error(io::ErrorKind::AddrNotAvailable, "it is of no device");
+        let address = "set `address` of this node in the nodes file";
+        for (sentence, reason, mend) in [
+            (
+                reach::cannot_listen(ip, &taken),
+                "it cannot listen on 10.0.0.5: all of the ports 1-2 are taken",
+                "widen `ports` in the nodes file",
+            ),
+            (reach::cannot_listen(ip, &foreign), "it cannot listen on 10.0.0.5: it is of no device", address),
+            (
+                reach::arrived_at("").unwrap_err().to_string(),
+                "it has no address to listen on: ssh says that it arrived at \"\" (SSH_CONNECTION)",
+                address,
+            ),
+        ] {
+            for code in [0, 70] {
+                let said = of_exit(&remote(), Step::Start, exited(code), &format!("Welcome\n{sentence}\n"));
+                assert_eq!((said.reason.as_str(), said.mend.as_str()), (reason, mend));
+            }
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The other end of `nodes check`: what the program says of itself and its host, a tiny UDP echo, and which of the
 //! other nodes' echoes answer. Is the path between two hosts open for datagrams as long as QUIC's?
 
-use super::bootstrap::{Ready, announce_ready, from_line, to_line};
+use super::bootstrap::{Ready, announce_ready, from_line, to_line, watch_start};
 use super::carry::{self, DATAGRAM_BYTES};
 use super::identity::own_hash;
 use super::reach::{cannot_listen, listen_ip};
+use crate::failure::Kind;
 use crate::object::ProgramTable;
 use crate::proto::membership::fingerprint;
 use crate::transport::Ports;
@@ -24,6 +25,8 @@ const CARRIED: &str = "metachare-carried 1 ";
 const ROUNDS: u32 = 8;
 const MEASURED_ROUNDS: u32 = 3;
 const ROUND: Duration = Duration::from_millis(250);
+/// No check lasts so long, whatever is copied to other hosts first.
+const LIMIT: Duration = Duration::from_secs(3600);
 
 /// What a checked node is told first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -95,6 +98,14 @@ impl Question {
 /// The hidden command `__check`: answers like a node, says what it finds, echoes its token, asks the other nodes
 /// when it has been told where they are, and ends with its standard input.
 pub fn answer_check(program: &ProgramTable) {
+    // A line that is cut says nothing of it, so what nobody has ended by then ends itself.
+    let left = || {
+        eprintln!("nobody has ended this check in {} minutes; it ends itself", LIMIT.as_secs() / 60);
+        std::process::exit(i32::from(Kind::Unavailable.exit_code()));
+    };
+    let Ok(_watched) = watch_start(LIMIT, left) else {
+        return eprintln!("no thread to watch over the check");
+    };
     let mut input = io::stdin().lock();
     let Some(question) = next::<Question>(&mut input) else {
         return eprintln!("the launcher said too little; this command is only for launchers");

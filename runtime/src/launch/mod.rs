@@ -18,7 +18,7 @@ mod stage;
 
 pub use bootstrap::{BootstrapError, Ready, announce_ready, read_bootstrap, watch_lifeline, watch_start};
 pub(crate) use check::check_nodes;
-pub use check::{CheckResult, Checked, Facts, Pair, Problem};
+pub use check::{CheckResult, Checked, Facts, HeardPorts, Pair, Problem};
 pub use child::LOG_MARK;
 pub(crate) use conversation::converse;
 pub use conversation::{Conversation, answer_in};

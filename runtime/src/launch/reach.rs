@@ -9,10 +9,14 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+/// First words of the sentences of a node that cannot listen, which end with `; ` and what mends it.
+pub(super) const NO_ADDRESS: &str = "no address to listen on";
+pub(super) const CANNOT_LISTEN: &str = "cannot listen on";
+
 /// A node cannot know where others reach it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no address to listen on: ssh says that it arrived at {arrived:?} (SSH_CONNECTION); set `address` of this \
+    "{NO_ADDRESS}: ssh says that it arrived at {arrived:?} (SSH_CONNECTION); set `address` of this \
      node in the nodes file"
 )]
 pub struct NoAddress {
@@ -32,7 +36,7 @@ pub fn listen_ip(wanted: Option<IpAddr>) -> Result<IpAddr, NoAddress> {
 }
 
 /// The server's address in a value of `SSH_CONNECTION`: "client port server port".
-fn arrived_at(connection: &str) -> Result<IpAddr, NoAddress> {
+pub(super) fn arrived_at(connection: &str) -> Result<IpAddr, NoAddress> {
     let server = connection.split_whitespace().nth(2).unwrap_or_default();
     let ip = server.parse().map(|ip: IpAddr| ip.to_canonical()).ok().filter(|ip| !ip.is_unspecified());
     ip.ok_or_else(|| NoAddress { arrived: server.into() })
@@ -59,7 +63,7 @@ pub fn cannot_listen(ip: IpAddr, error: &(dyn std::error::Error + 'static)) -> S
     } else {
         "; set `address` of this node in the nodes file"
     };
-    format!("cannot listen on {ip}: {error}{mend}")
+    format!("{CANNOT_LISTEN} {ip}: {error}{mend}")
 }
 
 /// Where nodes of this machine listen, when those of other hosts are at `remotes`: one address, so the first

@@ -151,11 +151,11 @@ fn of_run(page: &mut Page, run: &RunInfo, phase: Option<&Phase>) {
     );
     page.family(
         (
-            "checkpoint_age_seconds",
+            "checkpoint_timestamp_seconds",
             "gauge",
-            "When the last checkpoint was complete, from the start of the run.",
+            "When the last checkpoint was complete, in seconds since 1970.",
         ),
-        saved.map(|(none, saved)| (none, saved.at_s)),
+        saved.map(|(none, saved)| (none, run.started_unix_ms as f64 / 1e3 + saved.at_s)),
     );
 }
 
@@ -232,6 +232,7 @@ fn info_of(run: &RunInfo, node: u16) -> Option<&NodeInfo> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runtime::monitor::wire::SavedAt;
 
     fn info() -> RunInfo {
         let node = NodeInfo {
@@ -259,7 +260,9 @@ mod tests {
     #[test]
     fn the_text_is_as_openmetrics_has_it() {
         let phase = Phase { name: "column".into(), done: 2, total: 9, ..Phase::default() };
-        let text = text_of(&[MonitorEvent::Run(info()), snapshot(), MonitorEvent::Phase(phase)]);
+        let saved = Some(SavedAt { number: 1, at_s: 2.5, bytes: 64 });
+        let info = RunInfo { started_unix_ms: 1_700_000_000_250, saved, ..info() };
+        let text = text_of(&[MonitorEvent::Run(info), snapshot(), MonitorEvent::Phase(phase)]);
         for line in [
             "# TYPE metachare_run info",
             "metachare_run_info{run=\"gauss-1\",app=\"gauss\",program=\"\"} 1",
@@ -269,6 +272,8 @@ mod tests {
             "metachare_pe_entries_total{node=\"fa\\\"st\",pe=\"4\"} 7",
             "metachare_pe_speed_ratio{node=\"fa\\\"st\",pe=\"4\"} 0.5",
             "metachare_node_memory_bytes{node=\"fa\\\"st\"} 9",
+            "metachare_checkpoint_bytes{} 64",
+            "metachare_checkpoint_timestamp_seconds{} 1700000002.75",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
         }
