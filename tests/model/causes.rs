@@ -15,6 +15,11 @@ fn program(folder: &Path, words: &[&str]) -> Done {
     done
 }
 
+/// What is said where all wait for the driver.
+const SERIAL_DRIVER: &str = "PEs waited for the driver, which is";
+/// What is said where all wait for one PE, then for the next.
+const IN_TURN: &str = "PEs waited for each other, because steps follow one another";
+
 /// What a report says of a run of that kind on nodes with so many PEs and such a share of their cores: what time was lost to,
 /// without others that wanted the cores, and what the critical path went through.
 fn told(cause: &str, nodes: &[(u32, f64)]) -> (Vec<String>, Vec<String>) {
@@ -40,6 +45,11 @@ fn dearest(lost: &[String]) -> impl Iterator<Item = &String> {
     lost.iter().filter(|line| !line.contains("waited for their cores")).take(2)
 }
 
+/// What most of the critical path went through, if others that wanted the cores do not count.
+fn longest(path: &[String]) -> Option<&String> {
+    path.iter().find(|line| !line.contains("waited for its core"))
+}
+
 #[test]
 fn whatever_makes_a_run_slow_is_named() {
     let (one, two) = (&[(1, 1.0)][..], &[(1, 1.0), (1, 1.0)][..]);
@@ -52,26 +62,31 @@ fn whatever_makes_a_run_slow_is_named() {
             "1 of 2 PEs had nothing to compute: there were 1 chares",
             "Part: Step on PE 0 (a)",
         ),
-        ("a serial driver", two, "for the driver", "the driver, and what it waited for"),
-        ("one after the other", two, "because steps follow one another", "Part: Pass on PE "),
+        ("a serial driver", two, SERIAL_DRIVER, "the driver, and what it waited for"),
+        ("one after the other", two, IN_TURN, "Part: Pass on PE "),
         (
             "tiny messages",
             one,
             "the runtime itself took it",
-            "short entry methods, the runtime, or a stop, on PE 0 (a)",
+            "short entry methods, or the runtime, on PE 0 (a)",
         ),
         (
             "nothing",
             &[(1, 1.0), (1, 0.2)],
             "the PEs of b slept, because their cpu_share says so",
-            "on PE 1 (b)",
+            "PE 1 (b) was held back by its cpu_share",
         ),
     ] {
         let (lost, path) = told(cause, nodes);
         assert!(dearest(&lost).any(|line| line.contains(in_report)), "{cause}: {lost:#?}");
-        assert!(path.first().is_some_and(|line| line.contains(on_path)), "{cause}: {path:#?}");
+        assert!(longest(&path).is_some_and(|line| line.contains(on_path)), "{cause}: {path:#?}");
+        // Each of these two is told from the other.
+        for other in [SERIAL_DRIVER, IN_TURN].into_iter().filter(|other| *other != in_report) {
+            assert!(!lost.iter().any(|line| line.contains(other)), "{cause}: {lost:#?}");
+        }
     }
     let cores = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
     let (lost, _) = told("nothing", &[(cores, 1.0), (2 * cores, 1.0)]);
-    assert!(lost.iter().any(|line| line.contains("waited for their cores")), "{lost:#?}");
+    let begins = format!("{} PEs share ", 3 * cores);
+    assert!(lost.first().is_some_and(|line| line.contains(&begins)), "{lost:#?}");
 }

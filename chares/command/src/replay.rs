@@ -2,6 +2,7 @@
 
 mod chart;
 mod clocks;
+mod gaps;
 mod sampled;
 mod series;
 #[cfg(test)]
@@ -12,8 +13,9 @@ use super::watch::{exit_code, unshown};
 use super::{output, still, warn};
 use crate::named_file::NamedFile;
 use clap::{Arg, ArgMatches, Command, value_parser};
+use gaps::Gaps;
 use runtime::failure::{Failure, Kind};
-use runtime::monitor::critical_path::Path as CriticalPath;
+use runtime::monitor::critical_path::{Link, Path as CriticalPath};
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
 use runtime::monitor::ways::{self, Way};
 use sampled::Sampled;
@@ -24,6 +26,9 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tui::{PlayOptions, Still};
+
+/// One PE that has so much of what PEs do on a path is what others wait for.
+const OF_ONE: f64 = 0.8;
 
 pub(crate) fn command() -> Command {
     Command::new("replay")
@@ -125,6 +130,10 @@ pub(crate) struct Waits {
     pub(crate) path: Vec<(f64, String)>,
     /// The part of the path in which a message was on its way between nodes.
     pub(crate) under_way: f64,
+    /// The part of it that is the driver.
+    pub(crate) driver: f64,
+    /// The part of it in which PEs had something to do one after the other, where it is not one that had nearly all of that.
+    pub(crate) in_turn: f64,
     /// How long messages are on their way between two nodes, the slowest first.
     pub(crate) ways: Vec<([String; 2], Way)>,
     /// What is to be said of these, if any is known.
@@ -136,7 +145,8 @@ pub(crate) struct Waits {
 pub(crate) fn waits_of(recording: &Recording) -> Waits {
     let series = Series::of(recording);
     let Sampled { calls, sent } = &series.sampled;
-    let path = CriticalPath::of(calls, sent, (0, series.end_ns));
+    let gaps = Gaps::of(&series);
+    let path = CriticalPath::of(calls, sent, (0, series.end_ns)).divided(|pe, time| gaps.did(pe, time));
     let node_of = |number: u32| series.nodes.iter().find(|node| node.pes.iter().any(|pe| pe.pe == number));
     let number_of = |pe: u32| node_of(pe).map(|node| node.node);
     let ways = ways::ways(calls, sent, number_of);
@@ -144,7 +154,11 @@ pub(crate) fn waits_of(recording: &Recording) -> Waits {
         let node = series.nodes.iter().find(|node| node.node == number);
         node.map_or_else(|| "?".into(), |node| node.name.clone())
     };
+    let busy = path.part(|link| link.busy().is_some());
+    let is_of_many = path.most().is_some_and(|(_, most)| most < OF_ONE * busy);
     Waits {
+        driver: path.part(|link| matches!(link, Link::Driver)),
+        in_turn: if is_of_many { busy } else { 0.0 },
         path: path.told(&series.run.entry_names, |pe| node_of(pe).map(|node| node.name.clone())),
         under_way: path.under_way(number_of),
         on_way: ways::parts_on_way(calls, &ways, number_of),

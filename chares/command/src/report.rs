@@ -12,7 +12,7 @@ use chares::checkpoint::{Kept, Restored};
 use chares::{EarlierSpeeds, Timeline};
 use profile::{EntryReport, SentReport};
 use runtime::monitor::BalancingCost;
-use runtime::monitor::hosts::{equivalents, node_speed};
+use runtime::monitor::hosts::{Host, equivalents, hosts, node_speed};
 use runtime::monitor::wire::{Balanced, NodeInfo, NodeSnapshot, PeSnapshot, Remark, RunInfo, Slowdown};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -71,6 +71,7 @@ pub(crate) struct Report {
     advice: usize,
     entries: Vec<EntryReport>,
     launcher: LauncherReport,
+    hosts: Vec<HostReport>,
     nodes: Vec<NodeReport>,
 }
 
@@ -133,6 +134,31 @@ struct SlowdownReport {
     of: &'static str,
     by: &'static str,
     sentence: String,
+}
+
+/// A host, and what of the run was there.
+#[derive(Debug, Serialize)]
+struct HostReport {
+    name: String,
+    nodes: Vec<String>,
+    pes: u32,
+    cores: Option<u32>,
+}
+
+impl HostReport {
+    /// The hosts of those nodes that are there.
+    fn of_all(info: &RunInfo) -> Vec<Self> {
+        hosts(info.nodes.iter().filter(|node| node.left.is_none())).iter().map(Self::of).collect()
+    }
+
+    fn of(host: &Host<'_>) -> Self {
+        Self {
+            name: host.name.into(),
+            nodes: host.nodes.iter().map(|node| node.name.clone()).collect(),
+            pes: host.pes,
+            cores: Some(host.cores).filter(|cores| *cores > 0),
+        }
+    }
 }
 
 /// The node where the command was typed; it has no PEs.
@@ -291,6 +317,7 @@ impl Report {
             remarks: timeline.remarks.iter().cloned().chain(advice).collect(),
             entries: profile::entries(moments.end, &info.entry_names),
             launcher: LauncherReport { host: this_host(), traffic: moments.whole_traffic(0) },
+            hosts: HostReport::of_all(info),
             nodes: info
                 .nodes
                 .iter()

@@ -3,6 +3,7 @@
 mod causes;
 mod page;
 mod shares;
+mod stops;
 mod text;
 
 use super::replay::{self, Waits};
@@ -32,6 +33,11 @@ const REASONS: [(&str, &str, &str); 7] = [
     ("network", "network", "#5b8db8"),
     ("idle", "idle", "#f2dfa8"),
 ];
+/// Smaller parts of the critical path are left out.
+const PATH_LEAST: f64 = 0.001;
+/// What is said of a report that is not of a recording.
+const NOT_RECORDED: &str =
+    "a recording of the run (--record FILE) would tell what PEs waited for, and its critical path";
 /// What a report of a run says of itself.
 const SCHEMA: &str = "metachare-run/1";
 
@@ -67,8 +73,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
     let mut report = if bytes.starts_with(&MAGIC) {
         let recording = Recording::read(&mut bytes.as_slice()).map_err(|error| wrong(error.to_string()))?;
         chart = html.map(|_| replay::chart_of(&recording));
-        let mut report =
-            serde_json::to_value(of_recording(&recording)).map_err(|error| wrong(error.to_string()))?;
+        let mut report = of_recording(&recording).map_err(|error| wrong(error.to_string()))?;
         put_waits(&mut report, &replay::waits_of(&recording));
         report
     } else {
@@ -88,7 +93,7 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
 }
 
 /// The report of a run that was recorded, as far as its last counters say it; the whole run counts as its timed part.
-fn of_recording(recording: &Recording) -> Report {
+fn of_recording(recording: &Recording) -> serde_json::Result<Value> {
     let (mut info, mut last) = (RunInfo::default(), BTreeMap::<u16, NodeSnapshot>::new());
     let (mut exit_code, mut error, mut remarks) = (0, None, Vec::new());
     for recorded in &recording.events {
@@ -110,7 +115,24 @@ fn of_recording(recording: &Recording) -> Report {
     timeline.remarks = remarks;
     timeline.end = last.into_values().collect();
     timeline.set_after(timeline.end.clone());
-    Report::new(Sources { info: &info, version: "", arguments: Value::Null, exit_code, error }, &timeline)
+    timeline.speed_source = speed_source(&info);
+    let sources = Sources { info: &info, version: "", arguments: Value::Null, exit_code, error };
+    let mut report = serde_json::to_value(Report::new(sources, &timeline))?;
+    // Of shares a recording has those of nodes.
+    for (node, info) in report["nodes"].as_array_mut().into_iter().flatten().zip(&info.nodes) {
+        node["share"] = json!(info.share);
+    }
+    Ok(report)
+}
+
+/// Where speeds came from, as far as they show it themselves.
+fn speed_source(info: &RunInfo) -> Option<&'static str> {
+    if info.nodes.iter().any(|node| !node.pe_parts.is_empty()) {
+        return Some("measured");
+    }
+    let mut speeds = info.nodes.iter().flat_map(|node| &node.pe_speeds);
+    let first = speeds.next()?;
+    speeds.all(|speed| speed.to_bits() == first.to_bits()).then_some("equal")
 }
 
 /// Where no part of a run was timed, what PEs computed before the program said `init_over` is a part of the whole like all else:
@@ -130,11 +152,22 @@ fn count_init(report: &mut Value) {
     }
 }
 
-/// Seconds that the PEs of a node spent on each of [`REASONS`]. Of being idle the network is a part; where it is not known, as in
-/// reports, that is none.
-fn seconds_of(node: &Value) -> [f64; REASONS.len()] {
-    let of = |reason: &str| node[format!("{reason}_s")].as_f64().unwrap_or(0.0);
-    REASONS.map(|(reason, ..)| if reason == "idle" { of("idle") - of("network") } else { of(reason) })
+/// Percent of the time of a node's PEs that they spent on each of [`REASONS`]. Of being idle the network is a part; only
+/// recordings tell it, and not of all nodes.
+fn percents_of(node: &Value) -> [Option<f64>; REASONS.len()] {
+    let of = |reason: &str| node[format!("{reason}_s")].as_f64();
+    let seconds = REASONS.map(|(reason, ..)| match reason {
+        "idle" => Some(of("idle").unwrap_or(0.0) - of("network").unwrap_or(0.0)),
+        "network" => of("network"),
+        _ => Some(of(reason).unwrap_or(0.0)),
+    });
+    let all: f64 = seconds.iter().flatten().sum();
+    seconds.map(|part| part.map(|part| if all > 0.0 { 100.0 * part / all } else { 0.0 }))
+}
+
+/// A percentage for people.
+fn percent(percent: Option<f64>) -> String {
+    percent.map_or_else(|| "-".into(), |percent| format!("{percent:.1}"))
 }
 
 /// What the PEs of a recorded run waited for, as the texts and pages want it.
@@ -144,14 +177,16 @@ fn put_waits(report: &mut Value, waits: &Waits) {
             let number = pe["pe"].as_u64().and_then(|number| u32::try_from(number).ok())?;
             Some(pe["idle_s"].as_f64()? * waits.on_way.get(&number)?)
         };
-        let network_s = list(&node["pes"]).iter().filter_map(on_way).fold(0.0, |sum, part| sum + part);
-        node["network_s"] = json!(network_s);
+        let known: Vec<f64> = list(&node["pes"]).iter().filter_map(on_way).collect();
+        node["network_s"] = json!((!known.is_empty()).then(|| known.iter().sum::<f64>()));
     }
     let part = |(part, what): &(f64, String)| json!({"part": part, "what": what});
-    report["critical_path"] = waits.path.iter().map(part).collect();
+    let path = waits.path.iter().filter(|(part, _)| *part >= PATH_LEAST);
+    report["critical_path"] = path.map(part).collect();
     let way = |(nodes, way): &([String; 2], Way)| json!({"nodes": nodes, "ms": way.ns as f64 / 1e6});
     report["ways"] = waits.ways.iter().map(way).collect();
-    report["under_way"] = json!({"part": waits.under_way, "sentence": waits.said});
+    let Waits { under_way, driver, in_turn, said, .. } = waits;
+    report["waits"] = json!({"under_way": under_way, "driver": driver, "in_turn": in_turn, "said": said});
 }
 
 fn name_of(value: &Value) -> String {
@@ -165,6 +200,24 @@ fn list(value: &Value) -> &[Value] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zz_probe() {
+        let Ok(files) = std::env::var("PROBE") else { return };
+        for file in files.split_whitespace() {
+            let bytes = std::fs::read(file).unwrap();
+            let mut report = if bytes.starts_with(&MAGIC) {
+                let recording = Recording::read(&mut bytes.as_slice()).unwrap();
+                let mut report = of_recording(&recording).unwrap();
+                put_waits(&mut report, &replay::waits_of(&recording));
+                report
+            } else {
+                serde_json::from_slice(&bytes).unwrap()
+            };
+            count_init(&mut report);
+            eprintln!("=== {file} {}\n{}", report["waits"], text::text(&report));
+        }
+    }
     use runtime::monitor::profile::{EntryTime, Profile, SentTo, SlowestCall};
     use runtime::monitor::recording::Recorded;
     use runtime::monitor::wire::{Balanced, NodeInfo, PeSnapshot, Slowdown};
@@ -241,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_recording_says_where_the_time_went() {
-        let report = serde_json::to_value(of_recording(&recording())).unwrap();
+        let report = of_recording(&recording()).unwrap();
         let said = text::text(&report);
         let line = |beginning: &str| {
             let line = said.lines().find(|line| line.trim_start().starts_with(beginning)).unwrap_or_default();
@@ -249,8 +302,8 @@ mod tests {
         };
         assert_eq!(line("gauss"), "gauss gauss-1, started 1970-01-01T00:00:00Z");
         assert!(line("31.6").contains("67% of its time the PEs of old waited for their cores"), "{said}");
-        assert_eq!(line("fast "), "fast 1 90.0 0.0 0.0 0.0 0.0 0.0 10.0 5", "{said}");
-        assert_eq!(line("old "), "old 1 22.2 0.0 66.7 0.0 0.0 0.0 11.1 5", "{said}");
+        assert_eq!(line("fast "), "fast 1 90.0 0.0 0.0 0.0 0.0 - 10.0 5", "{said}");
+        assert_eq!(line("old "), "old 1 22.2 0.0 66.7 0.0 0.0 - 11.1 5", "{said}");
         assert_eq!(line("Row: Pivot"), "Row: Pivot 200 3.000 100.0 15.000 200.000 1 [4]", "{said}");
         assert_eq!(line("old ->"), "old -> fast 10 6.000", "{said}");
         assert_eq!(line("2.5 s"), "2.5 s 7 chares, imbalance 1.80, expected 1.05, found ?", "{said}");
@@ -259,7 +312,8 @@ mod tests {
 
     #[test]
     fn of_being_idle_the_network_is_a_part_where_that_is_known() {
-        let mut report = serde_json::to_value(of_recording(&recording())).unwrap();
+        let mut report = of_recording(&recording()).unwrap();
+        assert!(text::text(&report).contains(NOT_RECORDED));
         let on_way = BTreeMap::from([(0, 0.75), (7, 0.5)]);
         put_waits(&mut report, &Waits { on_way, ..Waits::default() });
         let said = text::text(&report);
@@ -269,9 +323,10 @@ mod tests {
         };
         assert_eq!(
             (parts("fast "), parts("old ")),
-            (vec!["2.5".into(), "7.5".into()], vec!["11.1".into(), "0.0".into()]),
+            (vec!["2.5".into(), "7.5".into()], vec!["11.1".into(), "-".into()]),
             "{said}"
         );
+        assert!(!said.contains(NOT_RECORDED), "{said}");
     }
 
     #[test]
@@ -292,6 +347,35 @@ mod tests {
         let report = json!({"critical_path": [{"part": 0.625, "what": "Row: Pivot on PE 1 (old)\u{1b}"}]});
         let said = text::text(&report);
         assert!(said.contains("\ncritical path, % of its time\n  62.5  Row: Pivot on PE 1 (old)"), "{said}");
+    }
+
+    #[test]
+    fn what_is_next_to_nothing_of_the_critical_path_is_left_out() {
+        let mut report = of_recording(&recording()).unwrap();
+        let path = [(0.9, "Row: Pivot"), (0.0006, "Row: Other"), (0.0001, "Row: Third")];
+        let path = path.map(|(part, what)| (part, what.into())).to_vec();
+        put_waits(&mut report, &Waits { path, ..Waits::default() });
+        for said in [text::text(&report), page::page(&report, None)] {
+            assert!(said.contains("Row: Pivot") && !said.contains("Row: Other"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_recording_says_of_shares_what_the_report_of_its_run_says() {
+        let mut recording = recording();
+        let MonitorEvent::Run(run) = &mut recording.events[0].event else { panic!("it begins with the run") };
+        run.slowdowns.clear();
+        for (node, share) in run.nodes.iter_mut().zip([0.5, 0.5]) {
+            (node.share, node.pe_speeds, node.pe_parts) = (Some(share), vec![1.0], vec![0.9]);
+        }
+        for event in &mut recording.events {
+            if let MonitorEvent::Snapshot(NodeSnapshot { node: 2, pes, .. }) = &mut event.event {
+                (pes[0].core_wait_ns, pes[0].idle_ns) = (0, 7 * S);
+            }
+        }
+        let said = text::text(&of_recording(&recording).unwrap());
+        let begins = "shares by the speeds that this run has measured did not hold: ";
+        assert!(said.contains(begins) && said.contains("had 50% of the work"), "{said}");
     }
 
     #[test]

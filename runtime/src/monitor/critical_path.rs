@@ -4,7 +4,7 @@
 //! It is followed backwards, from the end of what ran last (C.-Q. Yang and B. P. Miller, "Critical path analysis for the
 //! execution of parallel and distributed programs", ICDCS 1988): from an entry method for which a PE had waited to the one
 //! that sent the message, from another to what ran before on its PE. Few messages are [followed](super::samples); for one that
-//! is not, that of the same entry method of the same PE stands in whose time is nearest.
+//! is not, that of the same entry method of the same PE stands in whose time is nearest, of those that were waited for as long.
 
 use super::samples::{Cause, Ran};
 use std::collections::{BTreeMap, HashMap};
@@ -52,6 +52,21 @@ impl Call {
 /// From this part of a path on, messages on their way are what there was to wait for.
 pub const UNDER_WAY: f64 = 0.2;
 
+/// What a PE did of which no call is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doing {
+    /// It was on its core: in short entry methods, or in the runtime.
+    Worked,
+    /// It had something to do and waited for a core.
+    NoCore,
+    /// The same, because a quota of CPU time of its control group was used up.
+    Quota,
+    /// It slept, because its own `cpu_share` was used up.
+    Throttled,
+    /// It had no message.
+    Idle,
+}
+
 /// What the time of a link went to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Link {
@@ -62,10 +77,12 @@ pub enum Link {
         /// Place of its name.
         name: u16,
     },
-    /// What a PE did between two calls that are told of: others, or the runtime.
+    /// What a PE did between two calls that are told of.
     Between {
         /// The PE.
         pe: u32,
+        /// What that was, where it is known.
+        doing: Option<Doing>,
     },
     /// A message was on its way, or waited for its turn.
     Way {
@@ -88,6 +105,8 @@ pub enum Link {
 pub struct Path {
     /// What and how long, nanoseconds, above 0.
     pub links: Vec<(Link, i64)>,
+    /// When the first of them, the latest, ended.
+    pub end: i64,
 }
 
 impl Path {
@@ -99,9 +118,10 @@ impl Path {
         let mut path = Self::default();
         let last = known.last_end(to);
         let Some((mut pe, mut at)) = last else { return path };
+        path.end = at;
         while at > from && path.links.len() < LINKS_MAX {
             let Some((place, call)) = known.before(pe, at) else { break };
-            path.put(Link::Between { pe }, call.to.max(from), at);
+            path.put(Link::Between { pe, doing: None }, call.to.max(from), at);
             path.put(Link::Ran { pe, name: call.name }, call.from.max(from), at.min(call.to));
             at = call.from;
             if call.waited <= 0 || at <= from {
@@ -136,6 +156,28 @@ impl Path {
         }
     }
 
+    /// The same, where it is known what PEs did between the calls that are told of: `did` says it of a PE and a time from when
+    /// to when, with nanoseconds for each.
+    #[must_use]
+    pub fn divided(self, did: impl Fn(u32, (i64, i64)) -> Vec<(Doing, i64)>) -> Self {
+        let mut divided = Self { links: Vec::new(), end: self.end };
+        let mut to = self.end;
+        for (link, time) in self.links {
+            let from = to - time;
+            let mut rest = time;
+            if let Link::Between { pe, .. } = link {
+                for (doing, part) in did(pe, (from, to)) {
+                    let part = part.clamp(0, rest);
+                    divided.put(Link::Between { pe, doing: Some(doing) }, 0, part);
+                    rest -= part;
+                }
+            }
+            divided.put(link, 0, rest);
+            to = from;
+        }
+        divided
+    }
+
     /// How long it is, nanoseconds.
     #[must_use]
     pub fn length(&self) -> i64 {
@@ -145,12 +187,17 @@ impl Path {
     /// The part of it, 0 to 1, in which a message was on its way from one node to another; `node` says where a PE is.
     #[must_use]
     pub fn under_way(&self, node: impl Fn(u32) -> Option<u16>) -> f64 {
-        let is_between = |link: &Link| match link {
+        self.part(|link| match link {
             Link::Way { from, to } => node(*from) != node(*to),
             _ => false,
-        };
-        let between: i64 = self.links.iter().filter(|(link, _)| is_between(link)).map(|(_, time)| time).sum();
-        between as f64 / self.length().max(1) as f64
+        })
+    }
+
+    /// The part of it, 0 to 1, that links of some kind are.
+    #[must_use]
+    pub fn part(&self, is_it: impl Fn(&Link) -> bool) -> f64 {
+        let of_it = self.links.iter().filter(|(link, _)| is_it(link));
+        of_it.map(|(_, time)| time).sum::<i64>() as f64 / self.length().max(1) as f64
     }
 
     /// What takes which part of it, 0 to 1, the largest first.
@@ -182,8 +229,8 @@ impl Path {
     pub fn most(&self) -> Option<(u32, f64)> {
         let mut sums: BTreeMap<u32, i64> = BTreeMap::new();
         for (link, time) in &self.links {
-            if let Link::Ran { pe, .. } | Link::Between { pe } = link {
-                *sums.entry(*pe).or_default() += time;
+            if let Some(pe) = link.busy() {
+                *sums.entry(pe).or_default() += time;
             }
         }
         let (pe, time) = sums.into_iter().max_by_key(|(_, time)| *time)?;
@@ -192,11 +239,28 @@ impl Path {
 }
 
 impl Link {
+    /// The PE that had something to do then.
+    #[must_use]
+    pub fn busy(&self) -> Option<u32> {
+        match *self {
+            Self::Between { doing: Some(Doing::Idle), .. } => None,
+            Self::Ran { pe, .. } | Self::Between { pe, .. } => Some(pe),
+            Self::Way { .. } | Self::Driver | Self::Unknown { .. } => None,
+        }
+    }
+
     /// What it is, for people; `entry` and `pe` name entry methods and PEs.
     fn words(&self, entry: impl Fn(u16) -> String, pe: impl Fn(u32) -> String) -> String {
         match *self {
             Self::Ran { pe: at, name } => format!("{} on {}", entry(name), pe(at)),
-            Self::Between { pe: at } => format!("short entry methods, the runtime, or a stop, on {}", pe(at)),
+            Self::Between { pe: at, doing } => match doing {
+                None => format!("short entry methods, the runtime, or a stop, on {}", pe(at)),
+                Some(Doing::Worked) => format!("short entry methods, or the runtime, on {}", pe(at)),
+                Some(Doing::NoCore) => format!("{} waited for its core", pe(at)),
+                Some(Doing::Quota) => format!("{} was stopped by a CPU quota", pe(at)),
+                Some(Doing::Throttled) => format!("{} was held back by its cpu_share", pe(at)),
+                Some(Doing::Idle) => format!("{} waited for messages", pe(at)),
+            },
             Self::Way { from, to } => format!("messages from {} to {}", pe(from), pe(to)),
             Self::Driver => "the driver, and what it waited for".into(),
             Self::Unknown { pe: at } => format!("{} waited, for whom is not known", pe(at)),
@@ -245,12 +309,24 @@ impl<'a> Known<'a> {
         }
         let calls = self.of.get(&pe)?;
         let like = |other: &&Call| other.name == call.name && other.waited > 0;
-        let nearest = |other: &Call| (other.from - call.from).abs();
+        // Who waits long for one sender and shortly for another does not take one for the other.
+        let is_other = |other: &Call| other.waited / 2 > call.waited || other.waited < call.waited / 2;
+        let distance = |other: &Call| (is_other(other), (other.from - call.from).abs());
         let around = calls[place.saturating_sub(NEAR)..].iter().take(2 * NEAR).filter(like);
-        let known = around.filter_map(|other| Some((nearest(other), self.way(*other)?)));
+        let known = around.filter_map(|other| Some((distance(other), self.way(*other)?)));
         let (_, (sender, took)) = known.min_by_key(|(distance, _)| *distance)?;
-        // It left while its receiver waited, or before.
-        Some((sender, call.from - took))
+        Some((sender, self.left(sender, call.from - took, call.from)))
+    }
+
+    /// When a message left that came until then, if `guess` is not known better. A PE that had no message sent none: it did so
+    /// when it had the next one or, where that is too late, before it waited for that.
+    fn left(&self, pe: u32, guess: i64, came: i64) -> i64 {
+        let calls = self.of.get(&pe).map_or(&[][..], Vec::as_slice);
+        match calls.get(calls.partition_point(|call| call.from < guess)) {
+            Some(next) if next.from - next.waited < guess && next.from <= came => next.to.min(came),
+            Some(next) if next.from - next.waited < guess => next.from - next.waited,
+            _ => guess,
+        }
     }
 
     /// Who sent what started a call, and how long that was on its way.
@@ -293,8 +369,13 @@ mod tests {
         let sent = HashMap::from([((0, 7), 60)]);
         let path = Path::of(&calls, &sent, (0, 100));
         let way = Link::Way { from: 0, to: 1 };
-        let links =
-            [(ran(1, 4), 25), (way, 5), (ran(0, 2), 48), (Link::Between { pe: 0 }, 2), (ran(0, 1), 10)];
+        let links = [
+            (ran(1, 4), 25),
+            (way, 5),
+            (ran(0, 2), 48),
+            (Link::Between { pe: 0, doing: None }, 2),
+            (ran(0, 1), 10),
+        ];
         assert_eq!(path.links, links);
         assert_eq!((path.length(), path.most()), (90, Some((0, 60.0 / 90.0))));
         assert_eq!(path.parts()[0], (ran(0, 2), 48.0 / 90.0));
@@ -320,6 +401,55 @@ mod tests {
         let (pe, part) = path.most().unwrap();
         assert!(pe == 0 && (0.88..0.92).contains(&part), "{part}: {:?}", &path.links[..8]);
         assert!(path.parts().iter().all(|(link, _)| !matches!(link, Link::Unknown { .. })));
+    }
+
+    /// Each of three PEs gets in each step what the others sent it in the one before; what PE 2 sends and gets takes long.
+    #[test]
+    fn who_waits_long_for_one_sender_and_shortly_for_another_does_not_take_one_for_the_other() {
+        const STEP: i64 = 41_000;
+        let (mut calls, mut sent) = (Vec::new(), HashMap::new());
+        for step in 1..200_i64 {
+            // No step is as long as another one.
+            let [at, before] = [step, step - 1].map(|step| step * STEP + step * 37 % 400);
+            let number = u32::try_from(step).unwrap();
+            sent.extend([((0, number), at + 90), ((2, number), at + 105)]);
+            let followed = |pe: u32, every: i64, number: u32| (step % every == 0).then_some((pe, number));
+            let waited_long = at - before - 2000;
+            calls.push(waited(0, 0, (at, at + 95), waited_long, followed(2, 10, number - 1)));
+            calls.push(waited(2, 0, (at + 100, at + 110), waited_long, followed(0, 2, number - 1)));
+            calls.push(waited(1, 0, (at + 200, at + 210), waited_long, followed(2, 10, number - 1)));
+            calls.push(waited(1, 0, (at + 900, at + 910), 600, followed(0, 1, number)));
+        }
+        let path = Path::of(&calls, &sent, (20 * STEP, 180 * STEP));
+        let is_slow = |link: &Link| matches!(link, Link::Way { from, to } if *from == 2 || *to == 2);
+        assert!(path.part(is_slow) > 0.95, "{:?}", path.parts());
+    }
+
+    #[test]
+    fn what_a_pe_did_between_two_calls_is_divided_by_its_counters() {
+        let calls = [call(0, 1, 0, 10), call(0, 2, 60, 70)];
+        let path = Path::of(&calls, &HashMap::new(), (0, 100)).divided(|pe, time| {
+            assert_eq!((pe, time), (0, (10, 60)));
+            vec![(Doing::Throttled, 30), (Doing::NoCore, 12), (Doing::Worked, 0), (Doing::Idle, 3)]
+        });
+        let between = |doing| Link::Between { pe: 0, doing };
+        let links = [
+            (ran(0, 2), 10),
+            (between(Some(Doing::Throttled)), 30),
+            (between(Some(Doing::NoCore)), 12),
+            (between(Some(Doing::Idle)), 3),
+            (between(None), 5),
+            (ran(0, 1), 10),
+        ];
+        assert_eq!(path.links, links);
+        assert_eq!(path.most(), Some((0, 67.0 / 70.0)), "who waits for messages is not busy");
+        let said = path.told(&[], |_| Some("a".into()));
+        for words in ["was held back by its cpu_share", "waited for its core", "waited for messages"] {
+            assert!(said.iter().any(|(_, what)| *what == format!("PE 0 (a) {words}")), "{words}: {said:?}");
+        }
+        let whole =
+            Path::of(&calls, &HashMap::new(), (0, 100)).divided(|_, _| vec![(Doing::Worked, i64::MAX)]);
+        assert_eq!(whole.length(), 70, "what cannot be is cut off");
     }
 
     #[test]

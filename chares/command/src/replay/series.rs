@@ -58,6 +58,8 @@ pub(crate) struct Times {
     pub(crate) core_wait: u64,
     /// By its own share or a quota.
     pub(crate) throttled: u64,
+    /// The part of that which was by a quota.
+    pub(crate) quota: u64,
     pub(crate) idle: u64,
 }
 
@@ -78,6 +80,7 @@ impl Times {
             init: pe.init_ns,
             core_wait: pe.core_wait_ns,
             throttled: pe.throttled_ns.saturating_add(pe.quota_ns),
+            quota: pe.quota_ns,
             idle: pe.idle_ns,
         }
     }
@@ -90,6 +93,7 @@ impl Times {
             init: self.init.saturating_sub(earlier.init),
             core_wait: self.core_wait.saturating_sub(earlier.core_wait),
             throttled: self.throttled.saturating_sub(earlier.throttled),
+            quota: self.quota.saturating_sub(earlier.quota),
             idle: self.idle.saturating_sub(earlier.idle),
         }
     }

@@ -279,6 +279,29 @@ fn a_message_is_an_arrow_from_the_entry_method_that_sent_it_to_the_one_that_it_s
     assert_eq!(third, "messages from PE 0 (fast) to PE 3 (old & <slow>)");
 }
 
+/// PE 0 runs two calls that are told of, and sleeps in between for its share, as its counters say.
+#[test]
+fn what_kept_a_pe_from_its_core_between_two_calls_is_on_the_critical_path() {
+    let mut recording = recording();
+    for event in &mut recording.events {
+        if let MonitorEvent::Snapshot(NodeSnapshot { node: 1, pes, .. }) = &mut event.event {
+            (pes[0].throttled_ns, pes[0].idle_ns) = (pes[0].idle_ns, 0);
+        }
+    }
+    let ran = vec![Ran { pe: 0, name: 1, began_ns: 30 * TENTH, took_ns: TENTH, ..Ran::default() }];
+    let event = MonitorEvent::Samples(Samples { node: 1, ran, sent: Vec::new() });
+    recording.events.push(Recorded { at: Duration::from_millis(4700), event });
+    let path = waits_of(&recording).path;
+    let part = |what: &str| path.iter().find(|(_, said)| said == what).map_or(0.0, |(part, _)| *part);
+    // 0.9 of 1.1 s lie between the calls, with nine of forty parts asleep.
+    let asleep = part("PE 0 (fast) was held back by its cpu_share");
+    let worked = part("short entry methods, or the runtime, on PE 0 (fast)");
+    assert!(
+        (asleep - 0.9 / 1.1 * 0.225).abs() < 0.01 && (worked - 0.9 / 1.1 * 0.775).abs() < 0.01,
+        "{path:?}"
+    );
+}
+
 #[test]
 fn a_phase_whose_end_is_foretold_anew_is_one_slice() {
     let mut recording = recording();

@@ -1,17 +1,14 @@
 //! What a run lost time to: what its report says of its PEs, in sentences, the dearest first.
 
+use super::stops::{Crowd, STOPS, slowdown, stopped};
 use super::{list, name_of, shares};
 use runtime::monitor::critical_path::UNDER_WAY;
 use serde_json::Value;
 
 /// What is lost is said if it is at least this part of the time of all PEs.
-const LEAST: f64 = 0.03;
-/// What keeps PEs from their cores, as reports name it, and in words for those of a node, and for one.
-const STOPS: [(&str, &str, &str); 3] = [
-    ("core_wait", "waited for their cores: other programs, or more PEs than cores, used them", "had no core"),
-    ("quota", "had to stop: the CPU quota of their control group was used up", "was stopped by a CPU quota"),
-    ("throttled", "slept, because their cpu_share says so", "slept for its cpu_share"),
-];
+pub(super) const LEAST: f64 = 0.03;
+/// From this part of the critical path on, what PEs have to do one after the other is what others waited for.
+const IN_TURN: f64 = 0.5;
 
 /// Something that kept PEs from computing.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,27 +19,40 @@ pub(super) struct Cause {
 }
 
 /// A PE of the report.
-struct Pe {
+pub(super) struct Pe {
     number: u64,
-    node: String,
+    pub(super) node: String,
     /// Seconds in which it was idle, and in which it was not.
     idle: f64,
     busy: f64,
     /// Seconds of what is not idle for each of [`STOPS`].
-    stopped: [f64; 3],
+    pub(super) stopped: [f64; 3],
     has_worked: bool,
+}
+
+impl Pe {
+    /// All its seconds.
+    pub(super) fn time(&self) -> f64 {
+        self.idle + self.busy
+    }
+
+    /// Those on its core.
+    pub(super) fn on_core(&self) -> f64 {
+        self.busy - self.stopped.iter().sum::<f64>()
+    }
 }
 
 /// What PEs lost time to in the timed part of a run, or all of it where no part was timed.
 pub(super) fn causes(report: &Value) -> Vec<Cause> {
     let pes = pes(report);
-    let all: f64 = pes.iter().map(|pe| pe.idle + pe.busy).sum();
+    let all: f64 = pes.iter().map(Pe::time).sum();
     if !(all > 0.0 && all.is_finite()) {
         return Vec::new();
     }
-    let mut causes = stopped(report, all);
+    let crowds = Crowd::all(report, &pes);
+    let mut causes = stopped(report, &crowds, all);
     causes.extend(runtime_itself(report, all));
-    causes.extend(idle(report, &pes, all));
+    causes.extend(idle(report, &pes, &crowds, all));
     causes.retain(|cause| cause.part >= LEAST);
     causes.sort_by(|one, other| other.part.total_cmp(&one.part));
     causes
@@ -64,26 +74,6 @@ fn pes(report: &Value) -> Vec<Pe> {
     list(&report["nodes"]).iter().flat_map(of_node).collect()
 }
 
-/// Nodes whose PEs had something to do and did not get their cores.
-fn stopped(report: &Value, all: f64) -> Vec<Cause> {
-    let mut causes = Vec::new();
-    for node in list(&report["nodes"]) {
-        let own: f64 = ["compute", "overhead", "core_wait", "quota", "throttled", "idle"]
-            .map(|state| seconds(&node[format!("{state}_s")]))
-            .iter()
-            .sum();
-        let name = name_of(&node["name"]);
-        let slowdown = slowdown(report, &name).map_or_else(String::new, |said| format!("; {said}"));
-        for (state, why, _) in STOPS {
-            let lost = seconds(&node[format!("{state}_s")]);
-            let percent = 100.0 * lost / own.max(f64::MIN_POSITIVE);
-            let sentence = format!("{percent:.0}% of its time the PEs of {name} {why}{slowdown}");
-            causes.push(Cause { part: lost / all, sentence });
-        }
-    }
-    causes
-}
-
 /// Queues, packing and routing: worth a word where they take more than a tenth.
 fn runtime_itself(report: &Value, all: f64) -> Option<Cause> {
     let of_nodes = |key: &str| list(&report["nodes"]).iter().map(|node| seconds(&node[key])).sum::<f64>();
@@ -99,55 +89,81 @@ fn runtime_itself(report: &Value, all: f64) -> Option<Cause> {
 }
 
 /// Time without a message: for want of work, because one PE had more than others, or else.
-fn idle(report: &Value, pes: &[Pe], all: f64) -> Vec<Cause> {
-    let mut causes = Vec::new();
+fn idle(report: &Value, pes: &[Pe], crowds: &[Crowd<'_>], all: f64) -> Vec<Cause> {
     let (workers, unused): (Vec<&Pe>, Vec<&Pe>) = pes.iter().partition(|pe| pe.has_worked);
-    let chares: u64 = list(&report["nodes"]).iter().filter_map(|node| node["chares"].as_u64()).sum();
-    if !unused.is_empty() && !workers.is_empty() {
-        let part = unused.iter().map(|pe| pe.idle).sum::<f64>() / all;
-        let sentence = format!(
-            "{} of {} PEs had nothing to compute: there were {chares} chares; {}",
-            unused.len(),
-            pes.len(),
-            mend(report).unwrap_or_else(|| "smaller blocks make more".into())
-        );
-        causes.push(Cause { part, sentence });
-    }
+    let mut causes = Vec::new();
+    causes.extend(without_work(report, &unused, pes.len(), all).filter(|_| !workers.is_empty()));
     let Some(busiest) = workers.iter().max_by(|one, other| one.busy.total_cmp(&other.busy)) else {
         return causes;
     };
     // Until the busiest one was done the others could only wait, but no longer than they were idle.
-    let for_it = |pe: &&&Pe| (busiest.busy - pe.busy).min(pe.idle).max(0.0);
-    let lost: f64 = workers.iter().filter(|pe| pe.number != busiest.number).map(|pe| for_it(&pe)).sum();
-    let others: Vec<f64> =
-        workers.iter().filter(|pe| pe.number != busiest.number).map(|pe| pe.busy).collect();
-    if !others.is_empty() {
-        let mean = others.iter().sum::<f64>() / others.len() as f64;
-        let busy: Vec<(&str, f64)> = pes.iter().map(|pe| (pe.node.as_str(), pe.busy)).collect();
-        let is_plain = stop(busiest).is_none() && longest_call(report, busiest).is_none();
-        let of_shares = if is_plain { shares::wrong(report, &busy) } else { None };
-        let sentence = of_shares.unwrap_or_else(|| {
-            format!(
-                "others waited for PE {} of {}, which was busy for {:.2} s, they for {mean:.2} s on average{}",
-                busiest.number,
-                busiest.node,
-                busiest.busy,
-                why_busy(report, busiest)
-            )
-        });
-        causes.push(Cause { part: lost / all, sentence });
+    let others = || workers.iter().filter(|pe| pe.number != busiest.number);
+    let for_it: f64 = others().map(|pe| (busiest.busy - pe.busy).min(pe.idle).max(0.0)).sum();
+    if others().next().is_some() {
+        let mean = others().map(|pe| pe.busy).sum::<f64>() / others().count() as f64;
+        causes.push(Cause { part: for_it / all, sentence: of_busiest(report, pes, busiest, mean) });
     }
-    let rest = workers.iter().map(|pe| pe.idle).sum::<f64>() - lost;
-    let link = busiest_link(report).map_or_else(String::new, |link| format!("; {link}"));
-    let sentence = match on_their_way(report) {
-        Some(said) => format!("PEs waited for messages on their way: {said}{link}"),
-        None => format!(
-            "PEs waited for messages while no other had more to do: for the driver, the network, or because steps follow \
-             one another{link}"
-        ),
-    };
-    causes.push(Cause { part: rest / all, sentence });
+    let mut rest = workers.iter().map(|pe| pe.idle).sum::<f64>() - for_it;
+    for crowd in crowds {
+        let for_cores = rest * crowd.waited();
+        rest -= for_cores;
+        causes.push(crowd.cause(report, all, for_cores));
+    }
+    causes.push(Cause { part: rest / all, sentence: waited_for(report) });
     causes
+}
+
+/// PEs that had nothing to do at all.
+fn without_work(report: &Value, unused: &[&Pe], count: usize, all: f64) -> Option<Cause> {
+    let chares: u64 = list(&report["nodes"]).iter().filter_map(|node| node["chares"].as_u64()).sum();
+    let sentence = format!(
+        "{} of {count} PEs had nothing to compute: there were {chares} chares; {}",
+        unused.len(),
+        mend(report).unwrap_or_else(|| "smaller blocks make more".into())
+    );
+    let part = unused.iter().map(|pe| pe.idle).sum::<f64>() / all;
+    (!unused.is_empty()).then_some(Cause { part, sentence })
+}
+
+/// Why others, who were busy for `mean` seconds, waited for the busiest PE.
+fn of_busiest(report: &Value, pes: &[Pe], busiest: &Pe, mean: f64) -> String {
+    let busy: Vec<(&str, f64)> = pes.iter().map(|pe| (pe.node.as_str(), pe.busy)).collect();
+    let is_plain = stop(busiest).is_none() && longest_call(report, busiest).is_none();
+    let of_shares = if is_plain { shares::wrong(report, &busy) } else { None };
+    of_shares.unwrap_or_else(|| {
+        format!(
+            "others waited for PE {} of {}, which was busy for {:.2} s, they for {mean:.2} s on average{}",
+            busiest.number,
+            busiest.node,
+            busiest.busy,
+            why_busy(report, busiest)
+        )
+    })
+}
+
+/// What PEs waited for while no other had more to do, as far as the critical path of a recording tells it.
+fn waited_for(report: &Value) -> String {
+    let [on_way, driver, in_turn] =
+        ["under_way", "driver", "in_turn"].map(|kind| seconds(&report["waits"][kind]));
+    let path = |part: f64| format!("{:.0}% of the critical path", 100.0 * part);
+    let said = report["waits"]["said"].as_str().filter(|_| on_way >= UNDER_WAY && on_way >= driver);
+    if let Some(said) = said {
+        format!("PEs waited for messages on their way: {}", runtime::monitor::text::clean_line(said, 160))
+    } else if driver >= UNDER_WAY {
+        format!(
+            "PEs waited for the driver, which is {}: what it does, chares could do meanwhile",
+            path(driver)
+        )
+    } else if in_turn >= IN_TURN {
+        format!(
+            "PEs waited for each other, because steps follow one another: what one PE after the other did is {}",
+            path(in_turn)
+        )
+    } else {
+        "PEs waited for messages while no other had more to do: for the driver, the network, or because steps follow one \
+         another"
+            .into()
+    }
 }
 
 /// What the program itself said would give all PEs something to do.
@@ -163,7 +179,7 @@ fn why_busy(report: &Value, pe: &Pe) -> String {
     let stop = stop(pe);
     if let Some((why, lost)) = stop {
         said = format!("; for {lost:.2} s of that it {why}");
-        said.extend(slowdown(report, &pe.node).map(|slowdown| format!("; {slowdown}")));
+        said.extend(slowdown(report, std::slice::from_ref(&pe.node)).map(|slowdown| format!("; {slowdown}")));
     }
     match (longest_call(report, pe), stop) {
         (Some(call), None) => said + "; " + &call + ": make it shorter",
@@ -179,22 +195,6 @@ fn stop(pe: &Pe) -> Option<(&'static str, f64)> {
     most.filter(|(_, lost)| *lost > pe.busy / 2.0).map(|((.., why), lost)| (*why, lost))
 }
 
-/// When the node delivered less than its speed for longest, without why.
-fn slowdown(report: &Value, node: &str) -> Option<String> {
-    let of_it = list(&report["slowdowns"]).iter().filter(|slow| name_of(&slow["node"]) == node);
-    let length = |slow: &Value| slow["until_s"].as_f64().unwrap_or(f64::MAX) - seconds(&slow["since_s"]);
-    let longest = of_it.max_by(|one, other| length(one).total_cmp(&length(other)))?;
-    let sentence = runtime::monitor::text::clean_line(longest["sentence"].as_str()?, 160);
-    Some(sentence.rsplit_once(": ").map_or(sentence.as_str(), |(said, _)| said).to_string())
-}
-
-/// How long messages were on their way between nodes, if that was what PEs waited for.
-fn on_their_way(report: &Value) -> Option<String> {
-    let under_way = &report["under_way"];
-    let sentence = under_way["sentence"].as_str().filter(|_| seconds(&under_way["part"]) >= UNDER_WAY)?;
-    Some(runtime::monitor::text::clean_line(sentence, 160))
-}
-
 /// A call that took more than half of what its PE did.
 fn longest_call(report: &Value, pe: &Pe) -> Option<String> {
     let calls =
@@ -205,23 +205,12 @@ fn longest_call(report: &Value, pe: &Pe) -> Option<String> {
     })?;
     let took = seconds(&longest["slowest_s"]);
     let (name, element) = (name_of(&longest["name"]), name_of(&longest["slowest_element"]));
-    (took > pe.busy / 2.0).then(|| format!("one call of {name} {element} took {took:.2} s of it"))
-}
-
-fn busiest_link(report: &Value) -> Option<String> {
-    let timed = report["timed_s"].as_f64().filter(|timed| *timed > 0.0)?;
-    let of_node = |node: &Value| {
-        let from = name_of(&node["name"]);
-        let link = move |to: &Value| (seconds(&to["bytes"]), format!("{from} -> {}", name_of(&to["node"])));
-        list(&node["sent_to"]).iter().map(link).collect::<Vec<_>>()
-    };
-    let links = list(&report["nodes"]).iter().flat_map(of_node);
-    let (bytes, link) = links.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    Some(format!("the busiest link, {link}, carried {:.1} MB/s", bytes / timed / 1e6))
+    let call = [name, element].join(" ");
+    (took > pe.busy / 2.0).then(|| format!("one call of {} took {took:.2} s of it", call.trim_end()))
 }
 
 /// A number that is none, or negative, is 0.
-fn seconds(value: &Value) -> f64 {
+pub(super) fn seconds(value: &Value) -> f64 {
     value.as_f64().filter(|number| number.is_finite() && *number > 0.0).unwrap_or(0.0)
 }
 
@@ -245,7 +234,7 @@ mod tests {
             json!({
                 "name": name, "compute_s": sum(0), "overhead_s": sum(1), "core_wait_s": sum(2), "quota_s": 0.0,
                 "throttled_s": sum(3), "idle_s": sum(4), "chares": 20, "entries": 2000,
-                "pes": numbers.map(pe), "sent_to": [{"node": "other", "messages": 9, "bytes": 200_000_000}],
+                "pes": numbers.map(pe),
             })
         };
         json!({"timed_s": 10.0, "nodes": [node("fast", [0, 1]), node("old", [2, 3])], "entries": []})
@@ -282,7 +271,6 @@ mod tests {
         assert!(said.contains("--balance auto"), "{said}");
         let (part, said) = first(&run([waits; 4]));
         assert!(part == 60.0 && said.contains("no other had more to do"), "{said}");
-        assert!(said.contains("-> other, carried 20.0 MB/s"), "{said}");
         let (part, said) = first(&run([[5.0, 4.9, 0.0, 0.0, 0.1]; 4]));
         assert!(part == 49.0 && said.contains("4000 entry methods of 5000.0 us"), "{said}");
         let crowded = causes(&run([[0.9, 0.9, 8.2, 0.0, 0.0]; 4]));
@@ -300,6 +288,8 @@ mod tests {
         ]);
         let (_, said) = first(&report);
         assert!(said.ends_with("; one call of Row: Pivot [4] took 7.50 s of it: make it shorter"), "{said}");
+        report["entries"][0]["slowest_element"] = json!("");
+        assert!(first(&report).1.contains("; one call of Row: Pivot took 7.50 s"), "of several elements");
     }
 
     #[test]
@@ -337,8 +327,18 @@ mod tests {
         let begins = "the shares are wrong: old had 20% of the work, and by the rate that it really delivered 50% would be \
                       right; its speed was measured otherwise, or";
         assert!(part == 37.0 && said.starts_with(begins), "{part} {said}");
-        report["speeds_taken"] = json!(0.6);
-        assert!(first(&report).1.contains("otherwise (others had 60% of the cores then)"), "{report}");
+        assert!(said.contains("--speed measured measures it anew"), "{said}");
+        (report["speeds_taken"], report["speed_source"]) = (json!(0.6), json!("measured"));
+        let (_, said) = first(&report);
+        let begins = "shares by the speeds that this run has measured did not hold: old had 20% of the work";
+        assert!(
+            said.starts_with(begins) && said.contains("; others had 60% of the cores then, or"),
+            "{said}"
+        );
+        assert!(
+            !said.contains("--speed") && said.contains("--balance auto"),
+            "it has been measured anew: {said}"
+        );
         report["speed_source"] = json!("equal");
         assert!(first(&report).1.contains("--speed auto"), "{report}");
         // Its share was right, until it became slow.
@@ -365,16 +365,70 @@ mod tests {
     fn a_slow_link_is_named_if_messages_on_their_way_are_what_all_wait_for() {
         let waits = [1.0, 0.0, 0.0, 0.0, 9.0];
         let mut report = run([waits; 4]);
-        let sentence =
-            "a message between old and others is on its way for 10 ms, between the rest for 0.20 ms";
-        report["under_way"] = json!({"part": 0.8, "sentence": sentence});
-        let (_, said) = first(&report);
-        assert!(
-            said.starts_with(&format!("PEs waited for messages on their way: {sentence}; the busiest")),
-            "{said}"
-        );
-        report["under_way"]["part"] = json!(0.1);
+        let said = "a message between old and others is on its way for 10 ms, between the rest for 0.20 ms";
+        report["waits"] = json!({"under_way": 0.8, "said": said, "driver": 0.1});
+        assert_eq!(first(&report).1, format!("PEs waited for messages on their way: {said}"));
+        report["waits"]["under_way"] = json!(0.1);
         assert!(first(&report).1.contains("no other had more to do"), "{report}");
+    }
+
+    #[test]
+    fn a_driver_that_all_wait_for_is_told_from_steps_that_follow_one_another() {
+        let waits = [1.0, 0.0, 0.0, 0.0, 9.0];
+        let mut report = run([waits; 4]);
+        report["waits"] =
+            json!({"under_way": 0.01, "said": "a message is quick", "driver": 0.82, "in_turn": 0.1});
+        let (part, said) = first(&report);
+        let begins = "PEs waited for the driver, which is 82% of the critical path";
+        assert!(part == 90.0 && said.starts_with(begins) && !said.contains("follow one another"), "{said}");
+        report["waits"] =
+            json!({"under_way": 0.01, "said": "a message is quick", "driver": 0.0, "in_turn": 0.95});
+        let (_, said) = first(&report);
+        assert!(said.contains("steps follow one another") && !said.contains("driver"), "{said}");
+        report["waits"]["in_turn"] = json!(0.3);
+        assert!(first(&report).1.contains("for the driver, the network, or because"), "nobody knows");
+    }
+
+    #[test]
+    fn more_pes_than_cores_are_one_cause_however_many_nodes_they_are_on() {
+        // Each of 24 nodes lost too little for a line of its own.
+        let node = |number: u64| {
+            let (name, core_wait) = (format!("n{number}"), if number == 7 { 5.0 } else { 3.4 });
+            let pe = json!({"pe": number, "compute_s": 0.6, "core_wait_s": core_wait, "idle_s": 9.4 - core_wait, "chares": 9});
+            json!({"name": name, "compute_s": 0.6, "core_wait_s": core_wait, "idle_s": 9.4 - core_wait, "chares": 9, "pes": [pe]})
+        };
+        let nodes: Vec<Value> = (0..24).map(node).collect();
+        let names: Vec<Value> = nodes.iter().map(|node| node["name"].clone()).collect();
+        let hosts = json!([{"name": "here", "cores": 2, "nodes": names}]);
+        let mut report = json!({"nodes": nodes, "hosts": hosts});
+        let (part, said) = first(&report);
+        let begins = "24 PEs share the 2 cores of here: for 35% of their time they waited for their cores, and others for them";
+        assert!(part > 50.0 && said.starts_with(begins), "{part} {said}");
+        assert_eq!(
+            causes(&report).iter().filter(|cause| cause.sentence.contains("cores")).count(),
+            1,
+            "{report}"
+        );
+        // They would have had them, if others had not.
+        report["nodes"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .for_each(|node| node["pes"][0]["compute_s"] = json!(0.01));
+        assert!(
+            first(&report).1.starts_with("24 PEs share the 2 cores of here, which other programs used too"),
+            "{report}"
+        );
+        // There may be as many cores, or nobody knows.
+        for hosts in [json!([{"name": "here", "cores": 24, "nodes": names}]), Value::Null] {
+            report["hosts"] = hosts;
+            let begins = "35% of their time the PEs of n0, n1, n2 and 21 more waited for their cores";
+            assert!(
+                causes(&report).iter().any(|cause| cause.sentence.starts_with(begins)),
+                "{:?}",
+                causes(&report)
+            );
+        }
     }
 
     #[test]

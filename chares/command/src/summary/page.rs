@@ -1,7 +1,7 @@
 //! What a run spent its time on, as one page for a browser: no other file, no script.
 
 use super::causes::causes;
-use super::{LINES, REASONS, list, name_of, seconds_of};
+use super::{LINES, NOT_RECORDED, REASONS, list, name_of, percent, percents_of};
 use crate::plot::escaped;
 use runtime::monitor::text::clean_line;
 use serde_json::Value;
@@ -63,14 +63,17 @@ fn lost_to(out: &mut String, report: &Value) {
     let _ = writeln!(out, "<h2>What it lost time to</h2>");
     if causes.is_empty() {
         let _ = writeln!(out, "<p>Nothing that would be worth a word.</p>");
-        return;
+    } else {
+        let _ = writeln!(out, "<table><tr><th>% of all<th class=\"left\">why</tr>");
+        for cause in causes {
+            let sentence = escaped(&cause.sentence);
+            let _ = writeln!(out, "<tr><td>{:.1}<td class=\"left\">{sentence}</tr>", 100.0 * cause.part);
+        }
+        let _ = writeln!(out, "</table>");
     }
-    let _ = writeln!(out, "<table><tr><th>% of all<th class=\"left\">why</tr>");
-    for cause in causes {
-        let sentence = escaped(&cause.sentence);
-        let _ = writeln!(out, "<tr><td>{:.1}<td class=\"left\">{sentence}</tr>", 100.0 * cause.part);
+    if report["waits"].is_null() {
+        let _ = writeln!(out, "<p>Besides, {NOT_RECORDED}.</p>");
     }
-    let _ = writeln!(out, "</table>");
 }
 
 fn critical_path(out: &mut String, report: &Value) {
@@ -108,9 +111,7 @@ fn time_by_reason(out: &mut String, report: &Value) {
     }
     let _ = writeln!(out, "<th>chares</tr>");
     for node in list(&report["nodes"]) {
-        let parts = seconds_of(node);
-        let all: f64 = parts.iter().sum();
-        let percent = parts.map(|part| if all > 0.0 { 100.0 * part / all } else { 0.0 });
+        let percents = percents_of(node);
         let _ = write!(
             out,
             "<tr><td>{}<td>{}<td>{:.2}<td><div class=\"bar\">",
@@ -118,15 +119,16 @@ fn time_by_reason(out: &mut String, report: &Value) {
             list(&node["pes"]).len(),
             number(&node["speed"])
         );
-        for ((_, title, color), percent) in REASONS.iter().zip(percent) {
+        for ((_, title, color), percent) in REASONS.iter().zip(percents) {
+            let Some(percent) = percent else { continue };
             let _ = write!(
                 out,
                 "<i style=\"width:{percent:.2}%;background:{color}\" title=\"{title} {percent:.1}%\"></i>"
             );
         }
         let _ = write!(out, "</div>");
-        for percent in percent {
-            let _ = write!(out, "<td>{percent:.1}");
+        for part in percents {
+            let _ = write!(out, "<td>{}", percent(part));
         }
         let _ = writeln!(out, "<td>{}</tr>", node["chares"].as_u64().unwrap_or(0));
     }

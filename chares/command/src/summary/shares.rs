@@ -8,6 +8,9 @@ const WRONG: f64 = 1.25;
 /// Where one PE of a node is busy for so many times as long as the mean of its PEs, that PE has too much, and not its node.
 const ALIKE: f64 = 1.3;
 
+/// Less than this part of the cores makes no difference to a speed that is measured.
+const TAKEN: f64 = 0.05;
+
 /// What a node had of the work, and how long its PEs were busy with it.
 struct Done {
     name: String,
@@ -31,27 +34,44 @@ pub(super) fn wrong(report: &Value, busy: &[(&str, f64)]) -> Option<String> {
     if slowed || done.len() < 2 || !is_far {
         return None;
     }
-    let (name, has) = (&worst.name, 100.0 * worst.share);
-    let why = match report["speed_source"].as_str() {
-        Some("equal") => "all PEs counted the same: --speed auto divides by what each can do".to_string(),
-        Some("file") => {
-            "the nodes file gives its speed otherwise: mend it there, or say --speed auto".to_string()
+    let (begins, why) = why(report);
+    Some(format!(
+        "{begins}: {} had {:.0}% of the work, and by the rate that it really delivered {:.0}% would be right; {why}",
+        worst.name,
+        100.0 * worst.share,
+        100.0 * right(worst)
+    ))
+}
+
+/// What is wrong with shares, by where the speeds came from that they are by, and how that comes and what to do.
+fn why(report: &Value) -> (&'static str, String) {
+    let wrong = "the shares are wrong";
+    match report["speed_source"].as_str() {
+        Some("equal") => {
+            (wrong, "all PEs counted the same: --speed auto divides by what each can do".into())
         }
-        _ => {
-            let taken = report["speeds_taken"].as_f64().map_or_else(String::new, |taken| {
-                format!(" (others had {:.0}% of the cores then)", 100.0 * taken)
-            });
-            format!(
-                "its speed was measured otherwise{taken}, or its part is another kind of work: --speed measured measures it \
-                 anew, --balance auto moves chares meanwhile"
+        Some("file") => {
+            (wrong, "the nodes file gives its speed otherwise: mend it there, or say --speed auto".into())
+        }
+        // To measure again would show the same.
+        Some("measured") => {
+            let taken = report["speeds_taken"].as_f64().filter(|taken| *taken >= TAKEN);
+            let then = taken.map_or_else(
+                || "its speed was another one then".into(),
+                |taken| format!("others had {:.0}% of the cores then", 100.0 * taken),
+            );
+            (
+                "shares by the speeds that this run has measured did not hold",
+                format!("{then}, or its part is another kind of work: --balance auto moves chares while it runs"),
             )
         }
-    };
-    let right = 100.0 * right(worst);
-    Some(format!(
-        "the shares are wrong: {name} had {has:.0}% of the work, and by the rate that it really delivered {right:.0}% would be \
-         right; {why}"
-    ))
+        _ => (
+            wrong,
+            "its speed was measured otherwise, or its part is another kind of work: --speed measured measures it anew, \
+             --balance auto moves chares meanwhile"
+                .into(),
+        ),
+    }
 }
 
 /// `None` if the node's share is not known, or its PEs were not busy alike.

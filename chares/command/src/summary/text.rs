@@ -1,7 +1,7 @@
 //! What a run spent its time on, as text for people.
 
 use super::causes::causes;
-use super::{LINES, REASONS, list, name_of, seconds_of};
+use super::{LINES, NOT_RECORDED, REASONS, list, name_of, percent, percents_of};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -49,6 +49,9 @@ fn lost_to(out: &mut String, report: &Value) {
     if causes.is_empty() {
         let _ = writeln!(out, "        nothing that would be worth a word");
     }
+    if report["waits"].is_null() {
+        let _ = writeln!(out, "        {NOT_RECORDED}");
+    }
 }
 
 /// What the last entry methods waited for, one after the other back to the first; nothing where that is not known.
@@ -71,12 +74,9 @@ fn time_by_reason(out: &mut String, report: &Value) {
     let titles: String = REASONS.iter().map(|(_, title, _)| format!("{title:>9}")).collect();
     let _ = writeln!(out, "{titles}  chares");
     for node in list(&report["nodes"]) {
-        let seconds = seconds_of(node);
-        let all: f64 = seconds.iter().sum();
         let _ = write!(out, "  {:<14.14}{:>5}", name_of(&node["name"]), list(&node["pes"]).len());
-        for part in seconds {
-            let share = if all > 0.0 { 100.0 * part / all } else { 0.0 };
-            let _ = write!(out, "{share:>9.1}");
+        for part in percents_of(node) {
+            let _ = write!(out, "{:>9}", percent(part));
         }
         let _ = writeln!(out, "{:>8}", node["chares"].as_u64().unwrap_or(0));
     }
