@@ -200,24 +200,6 @@ fn list(value: &Value) -> &[Value] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn zz_probe() {
-        let Ok(files) = std::env::var("PROBE") else { return };
-        for file in files.split_whitespace() {
-            let bytes = std::fs::read(file).unwrap();
-            let mut report = if bytes.starts_with(&MAGIC) {
-                let recording = Recording::read(&mut bytes.as_slice()).unwrap();
-                let mut report = of_recording(&recording).unwrap();
-                put_waits(&mut report, &replay::waits_of(&recording));
-                report
-            } else {
-                serde_json::from_slice(&bytes).unwrap()
-            };
-            count_init(&mut report);
-            eprintln!("=== {file} {}\n{}", report["waits"], text::text(&report));
-        }
-    }
     use runtime::monitor::profile::{EntryTime, Profile, SentTo, SlowestCall};
     use runtime::monitor::recording::Recorded;
     use runtime::monitor::wire::{Balanced, NodeInfo, PeSnapshot, Slowdown};
