@@ -47,6 +47,8 @@ fn the_window_stays_with_the_result_until_a_key_and_the_table_follows_it() {
     let words = ["run", "--steps", "300", "--cells", "16", "--watch", "--report", "report.json"];
     let running = shown.start(STENCIL, &words);
     shown.terminal.wait_for_window("ENDED: finished");
+    // Beside the load there may be no room for its first lines.
+    shown.terminal.keys("r");
     shown.terminal.wait_for_window("node        PEs speed");
     wait_for("the report", || {
         std::fs::read_to_string(&report).ok().filter(|text| text.contains("exit_code"))
