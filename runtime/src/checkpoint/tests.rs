@@ -8,6 +8,7 @@ mod left_out;
 mod objects;
 mod sight;
 
+use super::files::committed;
 use super::*;
 use crate::architecture::Architecture;
 use crate::buffer::Buffer;
@@ -55,6 +56,17 @@ fn chare(n: u32, body: usize, array: usize) -> Record {
 fn of_kind(kind: Kind) -> Record {
     let packed = Packed { body: bytes(9, 40).into(), attachments: vec![Buffer::default()] };
     Record { kind, pe: 0, type_name: "state".into(), collection: 0, index: [0; 3], packed }
+}
+
+/// The folder of a run that had these records at each checkpoint, with the generations 2 and 3. Both need chunks of the first,
+/// which was removed.
+fn source_of(records: fn(u32) -> Vec<Record>) -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    (1..=3).for_each(|generation| assert_eq!(write(&store, &records(generation)).generation, generation));
+    let needed = store.latest().unwrap().places().unwrap().iter().map(|place| place.generation).min();
+    assert!(needed == Some(1) && committed(folder.path()).unwrap().into_iter().eq([2, 3]));
+    (folder, store)
 }
 
 fn write(store: &Store, records: &[Record]) -> Written {

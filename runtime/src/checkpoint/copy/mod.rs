@@ -33,15 +33,24 @@ use std::thread;
 /// # Errors
 /// If something of it is damaged, the folder cannot be written, or holds another generation of that number.
 pub fn copy(saved: &Saved, to: &Path, tell: impl FnMut(u64, u64)) -> Result<Copied, CopyError> {
+    take_here(to, tell, |ends| give(saved, ends, |_, _| ()).map(drop))
+}
+
+/// [Takes](take()) into a folder of this machine what another thread gives.
+fn take_here(
+    to: &Path,
+    tell: impl FnMut(u64, u64),
+    give: impl FnOnce(&mut Ends<'_>) -> Result<(), CopyError> + Send,
+) -> Result<Copied, CopyError> {
     let pipes = || Ok((io::pipe()?, io::pipe()?));
     let ((chunks, mut given), (asked, mut taken)) = pipes().map_err(CopyError::Lost)?;
     thread::scope(|scope| {
-        let giver = scope.spawn(move || give(saved, &mut Ends::new(&mut { asked }, &mut given), |_, _| ()));
+        let giver = scope.spawn(move || give(&mut Ends::new(&mut { asked }, &mut given)));
         let copied = take(to, &mut Ends::new(&mut { chunks }, &mut taken), tell);
         drop(taken);
         match (giver.join(), copied) {
-            // The giver says best what was wrong with it, and the taker all else.
-            (Ok(Err(error @ CopyError::Read(_))), Err(_)) => Err(error),
+            // Who is only told that something was wrong, or hears nothing any more, says it worse than who found it.
+            (Ok(Err(error)), Err(CopyError::There(_) | CopyError::Lost(_))) => Err(error),
             (_, copied) => copied,
         }
     })

@@ -9,15 +9,13 @@ use super::super::manifest::FileSum;
 use super::super::saved::{Saved, Trouble, commit_line, manifest_of};
 use super::error::CopyError;
 use super::messages::{Copied, Ends, Message, Offer};
-use super::take::take;
+use super::take_here;
 use crate::failure::{Failure, Kind};
 use crate::size::Size;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::Path;
-use std::thread;
 
 /// Chunks that begin in the same so many bytes of a file are in the same piece.
 const PIECE_BYTES: u64 = if cfg!(test) { 128 << 10 } else { 8 << 20 };
@@ -174,22 +172,7 @@ pub fn pull_from_objects(
     tell: impl FnMut(u64, u64),
 ) -> Result<Copied, CopyError> {
     let kept = Kept::find(objects, generation)?;
-    let pipes = || Ok((io::pipe()?, io::pipe()?));
-    let ((chunks, mut given), (asked, mut taken)) = pipes().map_err(CopyError::Lost)?;
-    thread::scope(|scope| {
-        let giver = scope.spawn(move || {
-            let mut asked = asked;
-            let mut ends = Ends::new(&mut asked, &mut given);
-            kept.give(objects, &mut ends).inspect_err(|error| ends.explain(error))
-        });
-        let copied = take(to, &mut Ends::new(&mut { chunks }, &mut taken), tell);
-        drop(taken);
-        match (giver.join(), copied) {
-            // What is wrong there is better said by who looked, and all else by the taker.
-            (Ok(Err(error @ (CopyError::There(_) | CopyError::Read(_)))), Err(_)) => Err(error),
-            (_, copied) => copied,
-        }
-    })
+    take_here(to, tell, |ends| kept.give(objects, ends).inspect_err(|error| ends.explain(error)))
 }
 
 /// A generation that an object store has.

@@ -5,7 +5,7 @@ use super::super::disk::Disk;
 use super::super::files::{Files, committed};
 use super::super::{Record, Saved, Store};
 use super::faults::{Crash, Faulty};
-use super::{chare, read, sorted, write};
+use super::{chare, read, sorted, source_of, write};
 use crate::failure::Failure;
 use crate::proto::sim::Random;
 use std::fs;
@@ -20,16 +20,6 @@ fn records(generation: u32) -> Vec<Record> {
     let same = (0..9).map(|n| chare(n, 200, 9000));
     let changed = (1..3).map(|n| chare(n + 100 * generation, 30, 12_000));
     same.chain(changed).collect()
-}
-
-/// A run's folder with the generations 2 and 3. Both need chunks of the first, which was removed.
-fn source() -> (tempfile::TempDir, Store) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path()).unwrap();
-    (1..=3).for_each(|generation| assert_eq!(write(&store, &records(generation)).generation, generation));
-    let needed = store.latest().unwrap().places().unwrap().iter().map(|place| place.generation).min();
-    assert!(needed == Some(1) && committed(folder.path()).unwrap().into_iter().eq([2, 3]));
-    (folder, store)
 }
 
 /// Lets so many bytes pass, and then nothing any more.
@@ -83,7 +73,7 @@ fn assert_is(saved: &Saved, generation: u32, context: &str) {
 
 #[test]
 fn a_copy_that_was_cut_off_goes_on_where_it_was() {
-    let (_folder, store) = source();
+    let (_folder, store) = source_of(records);
     let saved = store.latest().unwrap();
     let bytes = saved.places().unwrap().iter().map(|place| place.stored_bytes as usize).sum::<usize>();
     let mut arrived = Vec::new();
@@ -109,7 +99,7 @@ fn a_copy_that_was_cut_off_goes_on_where_it_was() {
 
 #[test]
 fn whenever_the_disk_of_a_copy_fails_what_was_there_is_whole_and_the_next_one_goes_on() {
-    let (_folder, store) = source();
+    let (_folder, store) = source_of(records);
     let [before, saved] = [2, 3].map(|number| store.generation(number).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let mut ends = [0, 0];
@@ -157,7 +147,7 @@ fn flip(path: &Path, at: u64) {
 
 #[test]
 fn damage_is_named_and_not_passed_on_and_a_copy_mends_what_is_damaged_where_it_goes() {
-    let (from, store) = source();
+    let (from, store) = source_of(records);
     let saved = store.latest().unwrap();
     let to = tempfile::tempdir().unwrap();
     let place = *saved.places().unwrap().iter().find(|place| place.generation == 3).unwrap();
@@ -222,7 +212,7 @@ fn words_of_any_content_are_refused_or_make_a_whole_generation() {
 
 #[test]
 fn what_is_in_the_folder_already_stays_and_other_runs_are_not_mixed_in() {
-    let (_folder, store) = source();
+    let (_folder, store) = source_of(records);
     let to = tempfile::tempdir().unwrap();
     let there = || Store::open(to.path()).unwrap();
     for (number, sent) in [(3, true), (2, true), (3, false)] {
@@ -271,7 +261,7 @@ fn asked<T>(ask: impl FnOnce(&mut Ends<'_>) -> T) -> (T, Result<(), CopyError>) 
 
 #[test]
 fn another_process_gives_and_takes_what_it_is_asked_for_and_says_what_is_wrong() {
-    let (from, store) = source();
+    let (from, store) = source_of(records);
     let folder = tempfile::tempdir().unwrap();
     let [there, back] = ["there", "back"].map(|name| folder.path().join(name));
     let (pushed, answered) =

@@ -2,7 +2,7 @@
 
 use super::super::copy::{Copied, CopyError, Objects, pull_from_objects, push_to_objects};
 use super::super::{Record, Saved, Store};
-use super::{chare, read, sorted, write};
+use super::{chare, read, sorted, source_of, write};
 use crate::failure::{Failure, Kind};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -55,14 +55,6 @@ fn records(generation: u32) -> Vec<Record> {
     same.chain(changed).collect()
 }
 
-/// A run's folder with the generations 2 and 3. Both need chunks of the first, which was removed.
-fn source() -> (tempfile::TempDir, Store) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::create(folder.path()).unwrap();
-    (1..=3).for_each(|generation| assert_eq!(write(&store, &records(generation)).generation, generation));
-    (folder, store)
-}
-
 fn push(saved: &Saved, to: &mut Memory) -> Result<Copied, CopyError> {
     push_to_objects(saved, to, |_, _| ())
 }
@@ -82,7 +74,7 @@ fn assert_is(folder: &Path, generation: u32) {
 
 #[test]
 fn generations_come_back_and_only_what_is_new_is_sent() {
-    let (_folder, store) = source();
+    let (_folder, store) = source_of(records);
     let mut bucket = Memory::default();
     let first = push(&store.generation(2).unwrap(), &mut bucket).unwrap();
     assert_eq!((first.generation, first.sent_chunks), (2, first.chunks));
@@ -109,7 +101,7 @@ fn generations_come_back_and_only_what_is_new_is_sent() {
 
 #[test]
 fn whenever_the_store_stops_answering_nothing_counts_and_the_next_copy_goes_on() {
-    let (_folder, store) = source();
+    let (_folder, store) = source_of(records);
     let saved = store.latest().unwrap();
     let mut whole = Memory::default();
     push(&saved, &mut whole).unwrap();
@@ -145,7 +137,7 @@ fn whenever_the_store_stops_answering_nothing_counts_and_the_next_copy_goes_on()
 
 #[test]
 fn damage_here_or_there_is_named_and_not_passed_on() {
-    let (folder, store) = source();
+    let (folder, store) = source_of(records);
     let mut bucket = Memory::default();
     push(&store.latest().unwrap(), &mut bucket).unwrap();
     let names: Vec<String> = bucket.objects.keys().cloned().collect();
@@ -179,7 +171,7 @@ fn damage_here_or_there_is_named_and_not_passed_on() {
 
 #[test]
 fn another_run_does_not_write_over_a_generation() {
-    let (_folder, store) = source();
+    let (_folder, store) = source_of(records);
     let other = tempfile::tempdir().unwrap();
     let other_store = Store::create(other.path()).unwrap();
     (1..=3).for_each(|generation| assert_eq!(write(&other_store, &records(9)).generation, generation));
