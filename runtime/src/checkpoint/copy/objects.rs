@@ -214,7 +214,7 @@ impl Kept {
         Ok(Self { manifest, index, pieces, last: None })
     }
 
-    /// Gives the generation to the other end, which [takes](take) it.
+    /// Gives the generation to the other end, which [takes](super::take()) it.
     fn give(mut self, objects: &mut dyn Objects, ends: &mut Ends<'_>) -> Result<(), CopyError> {
         let places = self.places(objects)?;
         let (manifest, index) = (self.manifest.clone(), self.index.clone());
