@@ -17,16 +17,14 @@ pub use error::CopyError;
 pub(super) use give::give;
 pub use messages::{Copied, Ends};
 pub use objects::{Objects, pull_from_objects, push_to_objects};
-use take::take;
 #[cfg(test)]
 pub(super) use take::take_on;
+use take::{take, take_here};
 
 use super::saved::Saved;
 use super::store::Store;
 use messages::{Ask, Message};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 /// Copies a generation into a folder of this machine. `tell` hears how many bytes have been copied, and of how many.
 ///
@@ -34,26 +32,6 @@ use std::thread;
 /// If something of it is damaged, the folder cannot be written, or holds another generation of that number.
 pub fn copy(saved: &Saved, to: &Path, tell: impl FnMut(u64, u64)) -> Result<Copied, CopyError> {
     take_here(to, tell, |ends| give(saved, ends, |_, _| ()).map(drop))
-}
-
-/// [Takes](take()) into a folder of this machine what another thread gives.
-fn take_here(
-    to: &Path,
-    tell: impl FnMut(u64, u64),
-    give: impl FnOnce(&mut Ends<'_>) -> Result<(), CopyError> + Send,
-) -> Result<Copied, CopyError> {
-    let pipes = || Ok((io::pipe()?, io::pipe()?));
-    let ((chunks, mut given), (asked, mut taken)) = pipes().map_err(CopyError::Lost)?;
-    thread::scope(|scope| {
-        let giver = scope.spawn(move || give(&mut Ends::new(&mut { asked }, &mut given)));
-        let copied = take(to, &mut Ends::new(&mut { chunks }, &mut taken), tell);
-        drop(taken);
-        match (giver.join(), copied) {
-            // Who is only told that something was wrong, or hears nothing any more, says it worse than who found it.
-            (Ok(Err(error)), Err(CopyError::There(_) | CopyError::Lost(_))) => Err(error),
-            (_, copied) => copied,
-        }
-    })
 }
 
 /// Copies a generation into the folder `to` of who [answers](answer) at the other end.

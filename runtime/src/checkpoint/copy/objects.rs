@@ -9,7 +9,7 @@ use super::super::manifest::FileSum;
 use super::super::saved::{Saved, Trouble, commit_line, manifest_of};
 use super::error::CopyError;
 use super::messages::{Copied, Ends, Message, Offer};
-use super::take_here;
+use super::take::take_here;
 use crate::failure::{Failure, Kind};
 use crate::size::Size;
 use bytes::Bytes;
@@ -214,7 +214,7 @@ impl Kept {
         Ok(Self { manifest, index, pieces, last: None })
     }
 
-    /// Gives the generation to the other end, which [takes](super::take()) it.
+    /// Gives the generation to the other end, which [takes](super::take::take) it.
     fn give(mut self, objects: &mut dyn Objects, ends: &mut Ends<'_>) -> Result<(), CopyError> {
         let places = self.places(objects)?;
         let (manifest, index) = (self.manifest.clone(), self.index.clone());

@@ -16,6 +16,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 /// Takes a generation that the other end [gives](super::give()) into a folder, made if need be. What the folder has of it
 /// already is compared with the checksums and not sent again. Generations that are there stay. `tell` hears how many bytes have
@@ -26,6 +27,26 @@ use std::sync::Arc;
 /// checksums say, or if the other end is lost. The generation does not count then, and what has come stays for the next copy.
 pub(super) fn take(dir: &Path, ends: &mut Ends<'_>, tell: impl FnMut(u64, u64)) -> Result<Copied, CopyError> {
     take_on(Arc::new(System), dir, ends, tell)
+}
+
+/// [Takes](take) into a folder of this machine what another thread gives.
+pub(super) fn take_here(
+    to: &Path,
+    tell: impl FnMut(u64, u64),
+    give: impl FnOnce(&mut Ends<'_>) -> Result<(), CopyError> + Send,
+) -> Result<Copied, CopyError> {
+    let pipes = || Ok((io::pipe()?, io::pipe()?));
+    let ((chunks, mut given), (asked, mut taken)) = pipes().map_err(CopyError::Lost)?;
+    thread::scope(|scope| {
+        let giver = scope.spawn(move || give(&mut Ends::new(&mut { asked }, &mut given)));
+        let copied = take(to, &mut Ends::new(&mut { chunks }, &mut taken), tell);
+        drop(taken);
+        match (giver.join(), copied) {
+            // Who is only told that something was wrong, or hears nothing any more, says it worse than who found it.
+            (Ok(Err(error)), Err(CopyError::There(_) | CopyError::Lost(_))) => Err(error),
+            (_, copied) => copied,
+        }
+    })
 }
 
 pub(crate) fn take_on(
