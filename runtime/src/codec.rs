@@ -7,6 +7,7 @@ use crate::envelope::{CollectionId, ElementIndex, Packed, PeOrder, ToPe};
 use crate::frame::{Class, Frame, LARGE_BYTES};
 use crate::ids::{NodeId, PeId};
 use crate::mark::Mark;
+use crate::monitor::collectives::Collectives;
 use crate::monitor::samples::Samples;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::priority::Priority;
@@ -21,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 18;
+pub const WIRE_VERSION: u16 = 19;
 
 /// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
 /// attachments are the payload.
@@ -236,6 +237,8 @@ pub enum ControlToLauncher {
     Snapshot(Box<NodeSnapshot>),
     /// What its PEs ran and sent, of which little is kept.
     Samples(Box<Samples>),
+    /// Reductions that its PEs passed on, of which few are told of.
+    Collectives(Box<Collectives>),
     /// The counters asked for.
     Answer(u32, Box<NodeSnapshot>),
     /// The run cannot go on.

@@ -1,4 +1,5 @@
-//! Runs that are slow for a reason that is known, recorded: `report` names it, in one line and on the critical path.
+//! Runs that are slow for a reason that is known, recorded: `report` names it, in one line and on the critical path, and so does
+//! the window's screen that says why PEs do not compute.
 
 use crate::PROGRAM;
 use harness::{Done, start};
@@ -20,9 +21,18 @@ const SERIAL_DRIVER: &str = "PEs waited for the driver, which is";
 /// What is said where all wait for one PE, then for the next.
 const IN_TURN: &str = "PEs waited for each other, because steps follow one another";
 
-/// What a report says of a run of that kind on nodes with so many PEs and such a share of their cores: what time was lost to,
-/// without others that wanted the cores, and what the critical path went through.
-fn told(cause: &str, nodes: &[(u32, f64)]) -> (Vec<String>, Vec<String>) {
+/// What is told of a run.
+struct Told {
+    /// What time was lost to, by its report.
+    lost: Vec<String>,
+    /// What the critical path went through, by its report.
+    path: Vec<String>,
+    /// What the window says of its last seconds.
+    window: Vec<String>,
+}
+
+/// What is told of a run of that kind on nodes with so many PEs and such a share of their cores.
+fn told(cause: &str, nodes: &[(u32, f64)]) -> Told {
     let folder = tempfile::tempdir().unwrap();
     let file = nodes.iter().zip(["a", "b"]).fold(String::new(), |mut file, ((pes, share), name)| {
         writeln!(file, "[[node]]\nname = \"{name}\"\npes = {pes}\ncpu_share = {share}").unwrap();
@@ -36,7 +46,9 @@ fn told(cause: &str, nodes: &[(u32, f64)]) -> (Vec<String>, Vec<String>) {
         let lines = said.lines().skip_while(|line| !line.starts_with(title)).skip(1);
         lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect()
     };
-    (part("lost, %"), part("critical path"))
+    let why = ["replay", "run.mcr", "--once", "--screen", "why", "--size", "120x40"];
+    let window = program(folder.path(), &why).stdout.lines().map(str::to_owned).collect();
+    Told { lost: part("lost, %"), path: part("critical path"), window }
 }
 
 /// The two causes that are dearest, if others that wanted the cores do not count: tests run side by side. Two, for who sleeps is
@@ -77,16 +89,23 @@ fn whatever_makes_a_run_slow_is_named() {
             "PE 1 (b) was held back by its cpu_share",
         ),
     ] {
-        let (lost, path) = told(cause, nodes);
+        let Told { lost, path, window } = told(cause, nodes);
         assert!(dearest(&lost).any(|line| line.contains(in_report)), "{cause}: {lost:#?}");
         assert!(longest(&path).is_some_and(|line| line.contains(on_path)), "{cause}: {path:#?}");
+        let below = window.iter().skip_while(|line| !line.starts_with(" all wait for:"));
+        let below: Vec<String> = below.take_while(|line| !line.starts_with(" localhost:")).cloned().collect();
+        // A PE that is kept from its core as a message comes does not know that it had waited for that.
+        let mut longest_two = below.iter().filter(|line| !line.contains("waited for its core")).take(2);
+        assert!(longest_two.any(|line| line.contains(on_path)), "{cause}: {window:#?}");
         // Each of these two is told from the other.
         for other in [SERIAL_DRIVER, IN_TURN].into_iter().filter(|other| *other != in_report) {
             assert!(!lost.iter().any(|line| line.contains(other)), "{cause}: {lost:#?}");
         }
     }
     let cores = u32::try_from(std::thread::available_parallelism().unwrap().get()).unwrap();
-    let (lost, _) = told("nothing", &[(cores, 1.0), (2 * cores, 1.0)]);
+    let Told { lost, window, .. } = told("nothing", &[(cores, 1.0), (2 * cores, 1.0)]);
     let begins = format!("{} PEs share ", 3 * cores);
     assert!(lost.first().is_some_and(|line| line.contains(&begins)), "{lost:#?}");
+    let begins = format!("a core: {} PEs share {cores}", 3 * cores);
+    assert!(window.iter().any(|line| line.contains(&begins)), "{window:#?}");
 }

@@ -64,7 +64,8 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             | MonitorEvent::Map(_)
             | MonitorEvent::Remark(_)
             | MonitorEvent::Heaviest(_)
-            | MonitorEvent::Saving(_) => {}
+            | MonitorEvent::Saving(_)
+            | MonitorEvent::Collectives(_) => {}
         }
     }
     progress.bar.finish_and_clear();

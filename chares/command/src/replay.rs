@@ -2,7 +2,7 @@
 
 mod chart;
 mod clocks;
-mod gaps;
+mod reductions;
 mod sampled;
 mod series;
 #[cfg(test)]
@@ -13,9 +13,10 @@ use super::watch::{exit_code, unshown};
 use super::{output, still, warn};
 use crate::named_file::NamedFile;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use gaps::Gaps;
+use reductions::Sum;
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::critical_path::{Link, Path as CriticalPath};
+use runtime::monitor::gaps::Gaps;
 use runtime::monitor::recording::{Broken, Recording, RecordingError};
 use runtime::monitor::ways::{self, Way};
 use sampled::Sampled;
@@ -138,14 +139,29 @@ pub(crate) struct Waits {
     pub(crate) ways: Vec<([String; 2], Way)>,
     /// What is to be said of these, if any is known.
     pub(crate) said: Option<String>,
+    /// Reductions over the same elements, those first that took longest.
+    pub(crate) reductions: Vec<Reductions>,
     /// The part of the waiting of PEs in which what ended it was on its way from another node, of those of which it is known.
     pub(crate) on_way: BTreeMap<u32, f64>,
+}
+
+/// What is known of the reductions over the same elements, one by one.
+pub(crate) struct Reductions {
+    /// The elements.
+    pub(crate) over: String,
+    /// How many are known.
+    pub(crate) told: usize,
+    /// How long they took on average from the first contribution to the result, seconds.
+    pub(crate) mean_s: f64,
+    pub(crate) most_s: f64,
+    /// The PE whose elements contributed last most often with its node, in how many, and of how many that is known.
+    pub(crate) last: Option<(u32, String, [usize; 2])>,
 }
 
 pub(crate) fn waits_of(recording: &Recording) -> Waits {
     let series = Series::of(recording);
     let Sampled { calls, sent } = &series.sampled;
-    let gaps = Gaps::of(&series);
+    let gaps = Gaps::of(series.spans(), calls);
     let path = CriticalPath::of(calls, sent, (0, series.end_ns)).divided(|pe, time| gaps.did(pe, time));
     let node_of = |number: u32| series.nodes.iter().find(|node| node.pes.iter().any(|pe| pe.pe == number));
     let number_of = |pe: u32| node_of(pe).map(|node| node.node);
@@ -156,7 +172,15 @@ pub(crate) fn waits_of(recording: &Recording) -> Waits {
     };
     let busy = path.part(|link| link.busy().is_some());
     let is_of_many = path.most().is_some_and(|(_, most)| most < OF_ONE * busy);
+    let reductions = Sum::all(&series.reductions).into_iter().map(|sum| Reductions {
+        over: sum.over.told(&series.run),
+        told: sum.told,
+        mean_s: sum.ns as f64 / 1e9 / sum.told.max(1) as f64,
+        most_s: sum.most_ns as f64 / 1e9,
+        last: sum.last.map(|(pe, last, of)| (pe, number_of(pe).map_or_else(|| "?".into(), name), [last, of])),
+    });
     Waits {
+        reductions: reductions.collect(),
         driver: path.part(|link| matches!(link, Link::Driver)),
         in_turn: if is_of_many { busy } else { 0.0 },
         path: path.told(&series.run.entry_names, |pe| node_of(pe).map(|node| node.name.clone())),

@@ -169,6 +169,9 @@ impl Supervisor {
         match event {
             LauncherEvent::Snapshot(snapshot) => self.hub.publish(MonitorEvent::Snapshot(*snapshot)),
             LauncherEvent::Samples(samples) => self.hub.publish(MonitorEvent::Samples(*samples)),
+            LauncherEvent::Collectives(collectives) => {
+                self.hub.publish(MonitorEvent::Collectives(*collectives));
+            }
             LauncherEvent::Phase(phase) => self.hub.publish(MonitorEvent::Phase(phase)),
             LauncherEvent::Counted { name, total, before } => self.hub.count(name, total, before),
             LauncherEvent::Joining(_, JoinAnswer::Joined) => {}

@@ -2,8 +2,10 @@
 
 mod balancing_cost;
 mod clock;
+pub mod collectives;
 pub mod critical_path;
 mod detail;
+pub mod gaps;
 pub mod heavy;
 pub mod hosts;
 pub mod hub;

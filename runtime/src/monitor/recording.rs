@@ -24,7 +24,7 @@ const SPAN_BYTES: u64 = 32 << 20;
 const PERIOD: Duration = Duration::from_millis(100);
 /// The period doubles no more often: by then it is over an hour.
 const DOUBLINGS_MAX: u64 = 16;
-/// Single entry methods and messages are kept, or left out, of all nodes for so long.
+/// Single entry methods, messages and reductions are kept, or left out, of all nodes for so long.
 const SAMPLED: Duration = Duration::from_secs(2);
 /// Of what the program shows so much less is kept than of snapshots.
 const MAPS_EVERY: u32 = 10;
@@ -123,7 +123,7 @@ impl<W: Write> Recorder<W> {
                 Ok(())
             }
             // Of all nodes the same times are kept, so that what follows from what can be seen in these.
-            MonitorEvent::Samples(_)
+            MonitorEvent::Samples(_) | MonitorEvent::Collectives(_)
                 if !(at.as_nanos() / SAMPLED.as_nanos()).is_multiple_of(1 << doublings) =>
             {
                 Ok(())

@@ -1,6 +1,7 @@
 //! What the load window is told: raw monotonic counters, never rates. Times are nanoseconds since the node's
 //! start, sizes bytes. The viewer computes rates from two snapshots, so that a dropped one costs nothing.
 
+use super::collectives::Collectives;
 use super::heavy::Heaviest;
 use super::map::Map;
 use super::profile::Profile;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 17;
+pub const MONITOR_VERSION: u16 = 18;
 /// Since this version snapshots end with the clock of the cores.
 pub(super) const CLOCKED_VERSION: u16 = 15;
 /// Recordings from this version on can be read: what was added since is new kinds of events, and the end of snapshots.
@@ -67,6 +68,8 @@ pub enum MonitorEvent {
     Heaviest(Heaviest),
     /// What checkpoints have cost so far, after each of them.
     Saving(SavingCost),
+    /// Single reductions, as a node's PEs passed them on.
+    Collectives(Collectives),
 }
 
 impl MonitorEvent {

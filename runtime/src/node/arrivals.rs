@@ -18,6 +18,7 @@ use crate::collection::Collection;
 use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader, PeOrder, ToPe};
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::collectives::{Collectives, GATHERED_MAX};
 use crate::monitor::profile::{COUNTS_MAX, ELEMENT_MAX_BYTES, ENTRIES_MAX, Profile, RECEIVERS_MAX};
 use crate::monitor::samples::{SAMPLES_MAX, Samples};
 use crate::monitor::wire::NodeSnapshot;
@@ -429,6 +430,7 @@ impl<'a> Checks<'a> {
                 self.check_snapshot(from, snapshot)
             }
             ControlToLauncher::Samples(samples) => self.check_samples(from, samples),
+            ControlToLauncher::Collectives(collectives) => self.check_collectives(from, collectives),
             ControlToLauncher::LinkLost(peer, _) if peer.0 >= self.topology.node_count() => {
                 unknown(format!("{peer:?}"))
             }
@@ -493,6 +495,14 @@ impl<'a> Checks<'a> {
             && samples.sent.iter().all(|sent| is_pe(sent.pe))
             && samples.node == from.0;
         if is_short && is_sane { Ok(()) } else { impossible("samples that no node has") }
+    }
+
+    /// Checks what a node says of reductions. It may have been said before PEs went to other nodes.
+    fn check_collectives(&self, from: NodeId, Collectives { node, gathered }: &Collectives) -> Checked {
+        let is_sane = *node == from.0
+            && gathered.len() <= GATHERED_MAX
+            && gathered.iter().all(|one| self.is_pe(PeId(one.pe)));
+        if is_sane { Ok(()) } else { impossible("reductions that no node has") }
     }
 
     fn check_profile(&self, profile: &Profile) -> Checked {

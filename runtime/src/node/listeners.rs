@@ -6,6 +6,7 @@ use crate::envelope::{Packed, Payload};
 use crate::failure::Failure;
 use crate::ids::{NodeId, PeId};
 use crate::loads::{KnownLoads, NodeLoads};
+use crate::monitor::collectives::Collectives;
 use crate::monitor::requests::Asked;
 use crate::monitor::samples::Samples;
 use crate::monitor::wire::{NodeSnapshot, Phase};
@@ -65,6 +66,8 @@ pub enum LauncherEvent {
     Snapshot(Box<NodeSnapshot>),
     /// What its PEs ran and sent, of which little is kept.
     Samples(Box<Samples>),
+    /// Reductions that its PEs passed on, of which few are told of.
+    Collectives(Box<Collectives>),
     /// What the application is doing.
     Phase(Phase),
     /// The application begins work of so many units, of which its chares will say how many they have done.

@@ -4,6 +4,7 @@ use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::loads::PeLoads;
 use crate::monitor::Detail;
+use crate::monitor::collectives::{GATHERED_MAX, Gathered};
 use crate::monitor::profile::{COUNTS_MAX, ChareCount, ENTRIES_MAX, EntryTime, SentTo};
 use crate::monitor::samples::{Ran, SAMPLES_MAX, Sent};
 use crate::monitor::wire::{PeSnapshot, PeState};
@@ -274,6 +275,14 @@ impl LocalPes {
         ran.truncate(SAMPLES_MAX);
         sent.truncate(SAMPLES_MAX);
         (ran, sent)
+    }
+
+    /// What all that have been here tell of single reductions; taken away here.
+    pub(super) fn take_gathered(&self) -> Vec<Gathered> {
+        let mut gathered: Vec<Gathered> =
+            self.slots().flat_map(|slot| slot.account.gathered().take()).collect();
+        gathered.truncate(GATHERED_MAX);
+        gathered
     }
 
     /// Has a PE look at the clock between two messages.

@@ -359,6 +359,9 @@ impl Node {
             ControlToLauncher::Samples(samples) => {
                 self.listeners.tell_supervision(LauncherEvent::Samples(samples));
             }
+            ControlToLauncher::Collectives(collectives) => {
+                self.listeners.tell_supervision(LauncherEvent::Collectives(collectives));
+            }
             ControlToLauncher::Answer(mark, snapshot) => {
                 self.listeners.tell_driver(DriverEvent::Answer(mark, snapshot));
             }

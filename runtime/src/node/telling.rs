@@ -5,12 +5,13 @@ use crate::codec::{ControlToLauncher, WorkToLauncher};
 use crate::envelope::Packed;
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
+use crate::monitor::collectives::Collectives;
 use crate::monitor::samples::Samples;
 use std::sync::atomic::Ordering;
 
 /// One of so many snapshots that a node sends has a profile.
 const PROFILE_EVERY: u64 = 5;
-/// After one of so many it tells of single entry methods and messages.
+/// After one of so many it tells of single entry methods, messages and reductions.
 const SAMPLES_EVERY: u64 = 2;
 /// A PE that has not looked at the clock for so long is asked to.
 const UNSEEN_NS: u64 = 50_000_000;
@@ -35,12 +36,17 @@ impl Node {
         }
     }
 
-    /// Tells the launcher of single entry methods and messages, if there were any.
+    /// Tells the launcher of single entry methods, messages and reductions, if there were any.
     pub(crate) fn tell_samples(&self) {
         let (ran, sent) = self.pes.take_sampled();
         if !ran.is_empty() || !sent.is_empty() {
             let samples = Samples { node: self.id.0, ran, sent };
             self.tell_launcher(ControlToLauncher::Samples(Box::new(samples)));
+        }
+        let gathered = self.pes.take_gathered();
+        if !gathered.is_empty() {
+            let collectives = Collectives { node: self.id.0, gathered };
+            self.tell_launcher(ControlToLauncher::Collectives(Box::new(collectives)));
         }
     }
 

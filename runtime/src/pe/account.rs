@@ -1,5 +1,6 @@
 //! What a PE did with its time and its messages: counters that others read without stopping it.
 
+use super::gathering::KeptGathered;
 use super::inbox::Inbox;
 use super::on_core::{Counted, OnCore, STATES};
 use super::sampling::Kept;
@@ -42,6 +43,7 @@ pub struct Account {
     on_core: Mutex<OnCore>,
     tally: Tally,
     sampled: Kept,
+    gathered: KeptGathered,
 }
 
 /// What is saved of the counters of a PE: not its times.
@@ -68,6 +70,11 @@ impl Account {
     /// What is told of single entry methods and messages.
     pub(crate) fn sampled(&self) -> &Kept {
         &self.sampled
+    }
+
+    /// What is told of single reductions.
+    pub(crate) fn gathered(&self) -> &KeptGathered {
+        &self.gathered
     }
 
     /// Books the time since the last switch and begins `state`; `now_ns` counts from the node's start. A time

@@ -16,6 +16,7 @@ use crate::envelope::{
 };
 use crate::ids::{NodeId, PeId};
 use crate::mark::Mark;
+use crate::monitor::collectives::Stage;
 use crate::moving::Moving;
 use crate::object::{ProgramTable, PupError, Reducer};
 use crate::proto::ProtocolError;
@@ -238,6 +239,7 @@ impl Pe {
             0 => known.count_on(self.id),
             _ => header.expected,
         };
+        self.gathers(&header, true);
         let own = &mut self.reductions.own;
         let combine = &mut |a: &mut Value, b| (table.combine)(a, b);
         match own.partials.contribute(key, sequence, expected, partial, combine) {
@@ -272,6 +274,7 @@ impl Pe {
 
     /// Passes on what all elements have added that are at home here.
     fn pass_own(&mut self, header: PartialHeader, partial: Partial<Value>, table: Reducer) {
+        self.has_gathered(&header, Stage::Own);
         if header.section != 0 {
             return self.pass_along(header, partial, table);
         }
@@ -342,6 +345,7 @@ impl Pe {
     fn merge_partial(&mut self, header: PartialHeader, partial: Partial<Value>, table: Reducer) {
         let is_section = header.section != 0;
         let expected = if is_section { header.expected } else { self.elements_below(header.collection) };
+        self.gathers(&header, false);
         let place = &mut self.reductions.node;
         let combine = &mut |a: &mut Value, b| (table.combine)(a, b);
         match place.partials.contribute(key(&header), header.sequence, expected, partial, combine) {
@@ -369,7 +373,10 @@ impl Pe {
         // Reductions in which nobody takes part here count as finished, so that those after them take no room.
         let _ = self.reductions.node.partials.is_next(key(&header), base, header.sequence);
         match self.combiner_above(key(&header)) {
-            Some(Ok(to)) => self.pass_partial(to, header, partial, table),
+            Some(Ok(to)) => {
+                self.has_gathered(&header, Stage::Others);
+                self.pass_partial(to, header, partial, table);
+            }
             Some(Err(parent)) => self.fail(format!("{parent:?} has no PE to combine on")),
             None => self.finish(&header, partial, table),
         }
@@ -386,6 +393,7 @@ impl Pe {
         if header.then.is_empty() {
             return self.finish(&header, partial, table);
         }
+        self.has_gathered(&header, Stage::Others);
         let (to, expected) = header.then.remove(0);
         header.expected = expected;
         self.pass_partial(to, header, partial, table);
@@ -436,6 +444,7 @@ impl Pe {
     }
 
     fn finish(&mut self, header: &PartialHeader, partial: Partial<Value>, table: Reducer) {
+        self.has_gathered(header, Stage::Result);
         let result = match partial.value {
             PartialValue::Combined(value) => Some(value),
             PartialValue::Ordered(values) => values.into_iter().map(|(_, value)| value).reduce(|mut a, b| {
@@ -504,7 +513,8 @@ fn wrong(reason: String) -> PupError {
     PupError::new("a contribution", reason)
 }
 
-fn key(header: &PartialHeader) -> u64 {
+/// The number of the section, or of the collection where all its elements take part.
+pub(super) fn key(header: &PartialHeader) -> u64 {
     if header.section == 0 { header.collection.0 } else { header.section }
 }
 

@@ -6,6 +6,7 @@ mod contributors;
 mod departure;
 mod doing;
 pub mod ending;
+pub(crate) mod gathering;
 mod idle;
 pub mod inbox;
 pub(crate) mod loads;
@@ -46,6 +47,7 @@ use account::Account;
 use bytes::Bytes;
 use doing::Doing;
 use ending::Ended;
+use gathering::Gathering;
 use loads::Loads;
 use moving::Moved;
 use parked::Parked;
@@ -95,6 +97,7 @@ pub struct Pe {
     loads: Loads,
     traffic: Counting,
     sampling: Sampling,
+    gathering: Gathering,
     /// Where messages for other nodes are written before they leave.
     written: Vec<u8>,
     /// When the launcher may be told next that now is a good moment for a checkpoint.
@@ -157,6 +160,7 @@ impl Pe {
             loads: Loads::new(balances, look_ns),
             traffic: Counting::new(counts_traffic),
             sampling: Sampling::new(samples_per_s, own),
+            gathering: Gathering::new(samples_per_s > 0),
             written: Vec::new(),
             good_moment_from_ns: 0,
             points: Points::default(),

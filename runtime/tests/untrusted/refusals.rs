@@ -15,6 +15,7 @@ use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
 use runtime::loads::{Amount, ChareLoad, NodeLoads, PeLoads};
 use runtime::mark::Mark;
+use runtime::monitor::collectives::{Collectives, GATHERED_MAX, Gathered};
 use runtime::monitor::samples::{Ran, SAMPLES_MAX, Samples};
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::moving::{Audience, Heading, Moving, What};
@@ -542,6 +543,14 @@ fn the_launcher_believes_no_node_about_another() {
     refused(samples(2, 900));
     let sent = vec![runtime::monitor::samples::Sent::default(); SAMPLES_MAX + 1];
     refused(ControlToLauncher::Samples(Box::new(Samples { node: 2, ran: Vec::new(), sent })));
+    let collectives = |node, pe, count| {
+        let gathered = vec![Gathered { pe, ..Gathered::default() }; count];
+        ControlToLauncher::Collectives(Box::new(Collectives { node, gathered }))
+    };
+    assert_eq!(said(collectives(2, 2, 1)), None);
+    refused(collectives(3, 2, 1));
+    refused(collectives(2, 900, 1));
+    refused(collectives(2, 2, GATHERED_MAX + 1));
     refused(ControlToLauncher::Snapshot(snapshot(3, &[3])));
     refused(ControlToLauncher::Snapshot(snapshot(2, &[])));
     refused(ControlToLauncher::Answer(1, snapshot(2, &[2, 3])));

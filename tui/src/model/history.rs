@@ -8,7 +8,7 @@ pub(crate) const SECOND: i64 = 1_000_000_000;
 /// Buckets that one ring keeps.
 const KEPT: usize = 2048;
 /// Width of a bucket of the fine ring.
-const FINE: i64 = SECOND / 4;
+pub(crate) const FINE: i64 = SECOND / 4;
 /// Width of a bucket of the coarse ring.
 const COARSE: i64 = 4 * SECOND;
 

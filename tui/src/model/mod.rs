@@ -130,7 +130,7 @@ impl Model {
                     self.recent.apply(samples, node.offset);
                 }
             }
-            MonitorEvent::Clocks(_) | MonitorEvent::At(_) => {}
+            MonitorEvent::Clocks(_) | MonitorEvent::At(_) | MonitorEvent::Collectives(_) => {}
             MonitorEvent::Heaviest(heaviest) => {
                 if let Some(node) = self.nodes.get_mut(&heaviest.node) {
                     node.take_heaviest(heaviest.chares);

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use runtime::monitor::gaps::{Span, Spent};
 use runtime::monitor::heavy::{HeavyChare, OF_PE_MAX};
 use runtime::monitor::profile::Profile;
 use runtime::monitor::wire::{NodeInfo, NodeSnapshot, PeSnapshot, Processors};
@@ -51,6 +52,22 @@ impl Pe {
     /// All its time so far, by state.
     pub(crate) fn lifetime(&self) -> Times {
         times(&self.last)
+    }
+
+    /// What it did in that time, as far as it is remembered. What stopped it is divided as it was in all its life.
+    pub(crate) fn span(&self, from: i64, to: i64) -> Span {
+        let times = self.history.between(from, to);
+        let stopped = self.last.throttled_ns.saturating_add(self.last.quota_ns).max(1);
+        let quota = (times.throttled as f64 * (self.last.quota_ns as f64 / stopped as f64)).round() as u64;
+        let ns = |micros: u64| micros.saturating_mul(1000);
+        let spent = Spent {
+            worked: ns(times.working().saturating_add(times.overhead)),
+            no_core: ns(times.core_wait),
+            quota: ns(quota),
+            throttled: ns(times.throttled.saturating_sub(quota)),
+            idle: ns(times.idle),
+        };
+        Span { from, to, spent }
     }
 
     /// Entries run and messages sent per second.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use runtime::monitor::critical_path::{Call, Path, UNDER_WAY};
+use runtime::monitor::gaps::{Gaps, Span, Spent};
 use runtime::monitor::samples::Samples;
 use runtime::monitor::ways::{self, Way};
 use runtime::monitor::wire::PeState;
 
 use super::Model;
-use super::history::SECOND;
+use super::history::{FINE, SECOND};
 use super::node::nanos;
 use super::waits::Waits;
 
@@ -16,7 +17,7 @@ use super::waits::Waits;
 const KEPT: i64 = 8 * SECOND;
 /// Calls, or messages, kept.
 const KEPT_MAX: usize = 1 << 16;
-/// All nodes have told of what was so long ago.
+/// All nodes of a run that goes on have told of what was so long ago.
 const TOLD: i64 = SECOND / 2;
 /// What has run for so long is on the path though it has not ended.
 const LONG_NS: u64 = 500_000_000;
@@ -58,7 +59,7 @@ impl Model {
             return Path::default();
         }
         let edge = self.edge();
-        let mut until = edge - TOLD;
+        let mut until = if self.end.is_some() { edge } else { edge - TOLD };
         for node in self.nodes.values().filter(|node| node.loss.is_none()) {
             let Some(now) = node.newest() else { continue };
             for pe in node.pes.iter().map(|pe| &pe.last) {
@@ -71,7 +72,26 @@ impl Model {
                 }
             }
         }
-        Path::of(&calls, &self.recent.sent.iter().copied().collect(), (until - recent, until))
+        calls.sort_by_key(|call| (call.pe, call.from));
+        let gaps = Gaps::of(self.spans(until - recent, until), &calls);
+        let sent = self.recent.sent.iter().copied().collect();
+        Path::of(&calls, &sent, (until - recent, until)).divided(|pe, time| gaps.did(pe, time))
+    }
+
+    /// What PEs did in that time.
+    fn spans(&self, from: i64, to: i64) -> impl Iterator<Item = (u32, Vec<Span>)> {
+        let first = from.div_euclid(FINE) * FINE;
+        let begins = move || (first..to).step_by(FINE.unsigned_abs() as usize);
+        let pes = self.nodes.values().flat_map(|node| &node.pes);
+        pes.map(move |pe| {
+            (
+                pe.last.pe,
+                begins()
+                    .map(|from| pe.span(from, from + FINE))
+                    .filter(|span| span.spent != Spent::default())
+                    .collect(),
+            )
+        })
     }
 
     /// How long messages are on their way between nodes, of the last ones, the slowest first.

@@ -48,6 +48,7 @@ impl Names {
         put(line.pointer_mut("/profile/entries"), "name", &self.entries);
         put(line.pointer_mut("/profile/chares"), "chare_type", &self.chare_types);
         put(line.pointer_mut("/ran"), "name", &self.entries);
+        put(line.pointer_mut("/gathered"), "chare_type", &self.chare_types);
     }
 }
 
@@ -93,6 +94,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::Remark(_) => "remark",
         MonitorEvent::Heaviest(_) => "heaviest",
         MonitorEvent::Saving(_) => "saving",
+        MonitorEvent::Collectives(_) => "collectives",
     }
 }
 

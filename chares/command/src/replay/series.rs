@@ -1,7 +1,9 @@
 //! A recording as series over the launcher's time: what each PE did between two snapshots, and the phases of the run.
 
 use super::clocks::{Clock, clocks};
+use super::reductions::Reduction;
 use super::sampled::Sampled;
+use runtime::monitor::gaps;
 use runtime::monitor::recording::Recording;
 use runtime::monitor::wire::{Balanced, MonitorEvent, NodeInfo, NodeSnapshot, PeSnapshot, Phase, RunInfo};
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ pub(crate) struct Series<'a> {
     /// Decisions to move chares, and when they were made.
     pub(crate) decisions: Vec<(i64, Balanced)>,
     pub(crate) sampled: Sampled,
+    pub(crate) reductions: Vec<Reduction>,
 }
 
 /// A node over time.
@@ -108,6 +111,15 @@ impl Times {
     }
 }
 
+impl Span<'_> {
+    fn in_gaps(&self) -> gaps::Span {
+        let Times { compute, overhead, init, core_wait: no_core, throttled, quota, idle } = self.spent;
+        let worked = compute.saturating_add(init).saturating_add(overhead);
+        let spent = gaps::Spent { worked, no_core, quota, throttled: throttled.saturating_sub(quota), idle };
+        gaps::Span { from: self.from, to: self.to, spent }
+    }
+}
+
 impl<'a> Series<'a> {
     /// The series of a recording.
     pub(crate) fn of(recording: &'a Recording) -> Self {
@@ -123,6 +135,7 @@ impl<'a> Series<'a> {
             lost: Vec::new(),
             decisions: Vec::new(),
             sampled: Sampled::of(recording, &clocks, first),
+            reductions: Reduction::all(recording, &clocks, first),
         };
         let mut snapshots: BTreeMap<u16, Vec<(i64, &NodeSnapshot)>> = BTreeMap::new();
         for recorded in &recording.events {
@@ -152,7 +165,8 @@ impl<'a> Series<'a> {
                 | MonitorEvent::Map(_)
                 | MonitorEvent::Remark(_)
                 | MonitorEvent::Heaviest(_)
-                | MonitorEvent::Saving(_) => {}
+                | MonitorEvent::Saving(_)
+                | MonitorEvent::Collectives(_) => {}
             }
         }
         for (node, snapshots) in snapshots {
@@ -167,6 +181,12 @@ impl<'a> Series<'a> {
             phase.to = series.end_ns;
         }
         series
+    }
+
+    /// What the PEs did between two snapshots.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (u32, Vec<gaps::Span>)> {
+        let pes = self.nodes.iter().flat_map(|node| &node.pes);
+        pes.map(|pe| (pe.pe, pe.spans.iter().map(Span::in_gaps).collect()))
     }
 
     /// Takes decisions that are told at some time, of which some may have been told before, without what came of them.

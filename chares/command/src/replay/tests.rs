@@ -2,6 +2,7 @@
 
 use super::series::Series;
 use super::{chart, trace, waits_of};
+use runtime::monitor::collectives::{Collectives, Gathered, Stage};
 use runtime::monitor::recording::{Recorded, Recorder, Recording};
 use runtime::monitor::samples::{Cause, Ran, Samples, Sent};
 use runtime::monitor::wire::{
@@ -48,6 +49,7 @@ fn recording() -> Recording {
         app: "gauss".into(),
         nodes: vec![info(1), info(2)],
         entry_names: vec!["Rows: Pivot".into(), "Rows: Reduce".into()],
+        chare_types: vec!["Row".into()],
         ..RunInfo::default()
     };
     put(0, MonitorEvent::Run(run));
@@ -87,6 +89,20 @@ fn recording() -> Recording {
     let of = |node, ran, sent| MonitorEvent::Samples(Samples { node, ran, sent });
     put(4200, of(1, vec![ran(0, 0, 20 * TENTH, 0, None)], sent));
     put(4200, of(2, vec![ran(3, 1, 19 * TENTH, 5 * TENTH, Some(cause))], Vec::new()));
+    // Elements on PE 0 contribute within 10 ms, those on PE 3 later; the result is on PE 0.
+    let gathered = |pe, stage, began_ns, took_ns| Gathered {
+        pe,
+        over: 77,
+        number: 5,
+        stage,
+        began_ns,
+        took_ns,
+        ..Gathered::default()
+    };
+    let of = |node, gathered| MonitorEvent::Collectives(Collectives { node, gathered });
+    let own = gathered(0, Stage::Own, 21 * TENTH, 10_000_000);
+    put(4200, of(1, vec![own, gathered(0, Stage::Result, 21 * TENTH + 10_000_000, 90_000_000)]));
+    put(4200, of(2, vec![gathered(3, Stage::Own, 21 * TENTH, 50_000_000)]));
     put(4500, MonitorEvent::NodeLost { node: 2, reason: "no sign of life".into() });
     put(4600, MonitorEvent::Ended { code: 69, summary: "node \"old\" was lost".into() });
     Recording { events, broken: None }
@@ -123,6 +139,11 @@ fn the_picture_shows_every_pe_and_every_state() {
     }
 }
 
+/// A time of an event, nanoseconds.
+fn ns(event: &Value, key: &str) -> i64 {
+    (event[key].as_f64().unwrap_or_else(|| panic!("{key} of {event}")) * 1e3).round() as i64
+}
+
 /// The rules of the trace event format, for the kinds of events that are used: "Trace Event Format" (Google, 2016), its
 /// sections on the JSON object format, on complete, counter, instant and metadata events.
 fn check(trace: &Value) {
@@ -140,7 +161,7 @@ fn check(trace: &Value) {
         let (process, thread) = (id("pid"), id("tid"));
         assert!(process != thread, "Perfetto shows it first, as the main thread: {event}");
         assert!(process > 0 && [process, thread].iter().all(|id| *id <= u64::from(u32::MAX)), "{event}");
-        let time = || event["ts"].as_i64().filter(|at| *at >= 0).unwrap_or_else(|| panic!("ts of {event}"));
+        let time = || Some(ns(event, "ts")).filter(|at| *at >= 0).unwrap_or_else(|| panic!("ts of {event}"));
         let own: &[&str] = match event["ph"].as_str().unwrap() {
             "M" => {
                 let key = match name {
@@ -154,7 +175,7 @@ fn check(trace: &Value) {
                 &[]
             }
             "X" => {
-                let length = event["dur"].as_i64().filter(|length| *length >= 0).unwrap();
+                let length = Some(ns(event, "dur")).filter(|length| *length >= 0).unwrap();
                 assert!(event["cat"].is_string(), "{event}");
                 slices.entry((process, thread)).or_insert_with(Vec::new).push([time(), time() + length]);
                 &["cat", "ts", "dur"]
@@ -166,6 +187,10 @@ fn check(trace: &Value) {
                 assert!(track.0 == series && track.1 <= time(), "another series or order: {event}");
                 track.1 = time();
                 &["ts"]
+            }
+            "b" | "e" => {
+                assert!(time() >= 0 && thread == 0 && event["id2"]["local"].is_string(), "{event}");
+                &["cat", "ts", "id2"]
             }
             "s" => &["cat", "ts", "id"],
             "f" => &["cat", "ts", "id", "bp"],
@@ -199,19 +224,51 @@ fn check(trace: &Value) {
 fn check_arrows(events: &[Value]) {
     let on = |event: &Value| (event["pid"].as_u64(), event["tid"].as_u64());
     let is_in_slice = |end: &Value| {
-        let at = end["ts"].as_i64().unwrap();
+        let at = ns(end, "ts");
         events.iter().filter(|event| event["ph"] == "X" && on(event) == on(end)).any(|slice| {
-            let (from, length) = (slice["ts"].as_i64().unwrap(), slice["dur"].as_i64().unwrap());
-            (from..=from + length).contains(&at)
+            let (from, length) = (ns(slice, "ts"), ns(slice, "dur"));
+            (from..from + length).contains(&at)
         })
     };
     let mut arrows: HashMap<u64, [Option<i64>; 2]> = HashMap::new();
     for end in events.iter().filter(|event| event["ph"] == "s" || event["ph"] == "f") {
         assert!(is_in_slice(end), "{end}");
         let ends = arrows.entry(end["id"].as_u64().unwrap()).or_default();
-        assert!(ends[usize::from(end["ph"] == "f")].replace(end["ts"].as_i64().unwrap()).is_none(), "{end}");
+        assert!(ends[usize::from(end["ph"] == "f")].replace(ns(end, "ts")).is_none(), "{end}");
     }
     assert!(arrows.values().all(|[begin, end]| begin.is_some() && begin <= end), "{arrows:?}");
+}
+
+#[test]
+fn reductions_are_slices_of_the_run_and_of_each_pe() {
+    let trace = trace_of(&recording());
+    let events = trace["traceEvents"].as_array().unwrap();
+    let ends = |kind: &str| -> BTreeMap<u64, &Value> {
+        let of_kind = events.iter().filter(|event| event["ph"] == kind);
+        of_kind.map(|event| (event["id2"]["local"].as_str().unwrap().parse().unwrap(), event)).collect()
+    };
+    let (begins, ends) = (ends("b"), ends("e"));
+    let slices = begins.iter().map(|(id, begin)| {
+        let took = ns(ends[id], "ts") - ns(begin, "ts");
+        (begin["name"].as_str().unwrap(), begin["pid"].as_u64().unwrap() - 1_000_000, took)
+    });
+    let slices: Vec<_> = slices.collect();
+    let [whole, first, second] = slices[..] else { panic!("{slices:?}") };
+    assert_eq!(first, ("reduction over Row, PE 0", 1, 10_000_000));
+    assert_eq!(second, ("reduction over Row, PE 3", 2, 50_000_000));
+    // The clocks of both nodes are within a millisecond.
+    assert!(
+        whole.0 == "reduction over Row" && whole.1 == 0 && (99_000_000..=101_000_000).contains(&whole.2),
+        "{whole:?}"
+    );
+    assert_eq!(begins[&1]["args"]["last_pe"], 3);
+
+    let waits = super::waits_of(&recording());
+    let [rows] = &waits.reductions[..] else { panic!("one kind") };
+    assert!(
+        (rows.over.as_str(), rows.told, rows.last.clone())
+            == ("Row", 1, Some((3, "old & <slow>".into(), [1, 1])))
+    );
 }
 
 #[test]
@@ -268,7 +325,7 @@ fn a_message_is_an_arrow_from_the_entry_method_that_sent_it_to_the_one_that_it_s
     assert_eq!(receiver["args"]["waited_ms"], 500.0);
     let (begin, end) = (of("s", 100_000), of("f", 100_003));
     assert_eq!((&begin["id"], &begin["args"]["bytes"]), (&end["id"], &4000.into()));
-    assert_eq!(begin["ts"].as_i64(), sender["ts"].as_i64().map(|at| at + 90_000));
+    assert_eq!(ns(begin, "ts"), ns(sender, "ts") + 90_000_000);
     assert_eq!(end["ts"], receiver["ts"]);
     let [(all, first), (_, second), (_, third)] = &waits_of(&recording()).path[..] else {
         panic!("three links")
@@ -361,17 +418,20 @@ fn a_decision_to_move_chares_is_one_instant_with_what_was_expected_and_found() {
     let found = [&args["imbalance before"], &args["expected"], &args["found"], &instants[1]["args"]["found"]];
     assert_eq!(found, [&1.5.into(), &1.1.into(), &1.2.into(), &Value::Null]);
     // Both nodes began behind the recording, so that its time is that of the trace.
-    let times: Vec<i64> = instants.iter().filter_map(|event| event["ts"].as_i64()).collect();
-    assert_eq!(times, [2_000_000, 3_000_000]);
+    let times: Vec<i64> = instants.iter().map(|event| ns(event, "ts")).collect();
+    assert_eq!(times, [2_000_000_000, 3_000_000_000]);
 }
 
 #[test]
 fn all_nodes_are_on_one_clock() {
     let trace = trace_of(&recording());
     let events = trace["traceEvents"].as_array().unwrap();
-    let end = events.iter().find(|event| event["name"] == "ended").unwrap()["ts"].as_i64().unwrap();
-    let ends = |event: &Value| Some(event["ts"].as_i64()? + event["dur"].as_i64().unwrap_or_default());
-    assert!(events.iter().filter_map(ends).all(|at| at <= end), "nothing is after the end");
+    let end = events.iter().find(|event| event["name"] == "ended").unwrap();
+    let end = ns(end, "ts");
+    let length = |event: &Value| if event["ph"] == "X" { ns(event, "dur") } else { 0 };
+    let timed = events.iter().filter(|event| event["ph"] != "M");
+    let mut ends = timed.map(|event| ns(event, "ts") + length(event));
+    assert!(ends.all(|at| at <= end), "nothing is after the end");
     let first = |process: u64| {
         let events = trace["traceEvents"].as_array().unwrap().iter();
         let slices = events.filter(|event| event["ph"] == "X" && event["pid"] == process);

@@ -2,12 +2,17 @@
 //! thread for each PE, all on the launcher's clock.
 //!
 //! Format: "Trace Event Format" (Google, 2016), its JSON object form, with metadata, complete, counter, instant and flow
-//! events; times are microseconds. PE `p` is thread `p + 1`, for 0 means the idle process to viewers. Processes have numbers
+//! events, and asynchronous ones; times are microseconds, exact to the nanosecond. PE `p` is thread `p + 1`, for 0 means the idle process to viewers.
 //! The entry methods that are told of one by one have a thread of their own beside that of their PE, and messages are arrows
-//! between these. Processes have numbers far from those of threads: Perfetto takes a thread with the number of its process for the main one, and shows it first.
+//! between these. Reductions overlap, so that they are asynchronous events: of the run from the first contribution to the
+//! result, and of each PE while its own elements contribute. Processes have numbers far from those of threads: Perfetto takes
+//! a thread with the number of its process for the main one, and shows it first.
 
 use super::sampled::Sampled;
 use super::series::{NodeSeries, PeSeries, Series, Span};
+use runtime::monitor::collectives::Stage;
+use runtime::monitor::critical_path::Call;
+use runtime::monitor::samples::Cause;
 use runtime::monitor::wire::Balanced;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -22,8 +27,8 @@ const CALLS: u32 = 100_000;
 /// PEs from this number on have no such thread.
 const CALLS_MAX: u32 = 800_000;
 
-/// Rounding moves times by so much, microseconds.
-const OFF_US: i64 = 2;
+/// A message is told to have left so much after what sent it, or before, nanoseconds: these look at the clock one after the other.
+const OFF_NS: i64 = 2000;
 
 /// The trace, one event a line.
 pub(crate) fn written(series: &Series<'_>) -> String {
@@ -31,6 +36,7 @@ pub(crate) fn written(series: &Series<'_>) -> String {
     trace.of_run(series);
     series.nodes.iter().for_each(|node| trace.of_node(node));
     trace.of_calls(series);
+    trace.of_reductions(series);
     let precision: serde_json::Map<String, Value> = series
         .nodes
         .iter()
@@ -78,7 +84,7 @@ impl Trace {
 
     fn slice(&mut self, (process, thread): (u32, u32), name: &str, (from, to): (i64, i64), args: &Value) {
         self.put(&json!({"ph": "X", "cat": "metachare", "name": name, "pid": process, "tid": thread,
-            "ts": micros(from), "dur": micros(to) - micros(from), "args": args}));
+            "ts": micros(from), "dur": micros(to - from), "args": args}));
     }
 
     /// Among the phases: Perfetto has no name for a track of what is said to be of all processes.
@@ -145,10 +151,7 @@ impl Trace {
     /// Single entry methods as slices, and the messages that started them as arrows.
     fn of_calls(&mut self, series: &Series<'_>) {
         let Sampled { calls, sent } = &series.sampled;
-        let process_of = |pe: u32| {
-            let node = series.nodes.iter().find(|node| node.pes.iter().any(|own| own.pe == pe))?;
-            (pe < CALLS_MAX).then(|| RUN + u32::from(node.node))
-        };
+        let process_of = |pe: u32| process_of(series, pe).filter(|_| pe < CALLS_MAX);
         let mut tracks: BTreeMap<u32, Track> = BTreeMap::new();
         for call in calls {
             let Some(process) = process_of(call.pe) else { continue };
@@ -157,44 +160,62 @@ impl Trace {
                 self.name("thread_name", thread.0, thread.1, &format!("PE {} entry methods", call.pe));
                 Track { thread, slices: Vec::new() }
             });
-            // A slice begins no sooner than the one before it ended, whatever a recording says.
-            let before = track.slices.last().map_or(0, |(_, end)| *end);
-            let (from, to) = (micros(call.from).max(before), micros(call.to));
-            if from > to {
-                continue;
-            }
-            track.slices.push((from, to));
+            let Some(slice) = track.put(call) else { continue };
             let name = series.run.entry_names.get(usize::from(call.name)).map_or("?", String::as_str);
             let args = json!({"waited_ms": call.waited as f64 / 1e6});
-            self.slice(track.thread, name, (from * 1000, to * 1000), &args);
+            self.slice(track.thread, name, slice, &args);
         }
         let mut number = 0_u64;
         for call in calls {
-            let Some((cause, left)) =
-                call.cause.and_then(|cause| Some((cause, sent.get(&(cause.pe, cause.number))?)))
-            else {
-                continue;
-            };
+            let left = |cause: Cause| Some((cause, sent.get(&(cause.pe, cause.number))?));
+            let Some((cause, left)) = call.cause.and_then(left) else { continue };
             let (Some(from), Some(to)) = (tracks.get(&cause.pe), tracks.get(&call.pe)) else { continue };
             // Both ends lie in slices; what sent the message may not be told of.
-            let (Some((begin, _)), Some((end, ends))) =
-                (from.within(micros(*left)), to.within(micros(call.from)))
-            else {
+            let (Some((begin, sender)), Some((end, receiver))) = (from.within(*left), to.of(call)) else {
                 continue;
             };
-            // Clocks may be off by more than a message took.
+            // Clocks may be off by more than a message took. Viewers take the slice that begins first for the one that sent it.
             let end = end.max(begin);
-            if end > ends {
+            if end >= receiver.1 || receiver.0 < sender.0 {
                 continue;
             }
             number += 1;
             let args = json!({"bytes": cause.bytes});
             self.put(
                 &json!({"ph": "s", "cat": "message", "name": "message", "id": number, "pid": from.thread.0,
-                "tid": from.thread.1, "ts": begin, "args": args}),
+                "tid": from.thread.1, "ts": micros(begin), "args": args}),
             );
             self.put(&json!({"ph": "f", "bp": "e", "cat": "message", "name": "message", "id": number,
-                "pid": to.thread.0, "tid": to.thread.1, "ts": end, "args": args}));
+                "pid": to.thread.0, "tid": to.thread.1, "ts": micros(end), "args": args}));
+        }
+    }
+
+    /// Reductions that are told of one by one, and what each PE had to do with them.
+    fn of_reductions(&mut self, series: &Series<'_>) {
+        let mut number = 0_u64;
+        for reduction in &series.reductions {
+            let name = format!("reduction over {}", reduction.over.told(&series.run));
+            let args = json!({"number": reduction.number, "last_pe": reduction.last()});
+            number += 1;
+            self.asynchronous(number, RUN, &name, (reduction.from, reduction.to), &args);
+            for part in reduction.stages.iter().filter(|part| part.stage != Stage::Result) {
+                let Some(process) = process_of(series, part.pe) else { continue };
+                let what = if part.stage == Stage::Own { "" } else { " from others" };
+                let name = format!("{name}, PE {}{what}", part.pe);
+                let args = json!({"number": reduction.number});
+                number += 1;
+                self.asynchronous(number, process, &name, (part.from, part.to), &args);
+            }
+        }
+    }
+
+    /// What may overlap others of its kind. Its number is of its process, or viewers would not show it there.
+    fn asynchronous(&mut self, id: u64, process: u32, name: &str, (from, to): (i64, i64), args: &Value) {
+        for (kind, at) in [("b", from), ("e", to.max(from))] {
+            self.put(
+                &json!({"ph": kind, "cat": "reduction", "id2": {"local": id.to_string()}, "name": name, "pid": process, "tid": 0,
+                "ts": micros(at), "args": args}),
+            );
         }
     }
 
@@ -240,20 +261,54 @@ impl Trace {
     }
 }
 
+/// From when to when a slice is, nanoseconds.
+type Slice = (i64, i64);
+
 /// The single entry methods of a PE.
 struct Track {
     thread: (u32, u32),
-    /// Begin and end of each, microseconds.
-    slices: Vec<(i64, i64)>,
+    /// One after the other, each with when its call began.
+    slices: Vec<(i64, Slice)>,
 }
 
 impl Track {
-    /// The time, if it lies in a slice, and the end of that.
-    fn within(&self, at: i64) -> Option<(i64, i64)> {
-        let place = self.slices.partition_point(|(from, _)| *from <= at + OFF_US);
-        let (from, to) = *self.slices.get(place.checked_sub(1)?)?;
-        (at <= to + OFF_US).then(|| (at.clamp(from, to), to))
+    /// The slice of the next call. It begins no sooner than the one before it ended, whatever a recording says, and has a length:
+    /// viewers would put one without under the next.
+    fn put(&mut self, call: &Call) -> Option<Slice> {
+        let before = self.slices.last().map_or(0, |(_, (_, end))| *end);
+        let from = call.from.max(before);
+        if from > call.to {
+            return None;
+        }
+        let slice = (from, call.to.max(from + 1));
+        self.slices.push((call.from, slice));
+        Some(slice)
     }
+
+    /// Where the slice of a call begins, and that slice, if it has one.
+    fn of(&self, call: &Call) -> Option<(i64, Slice)> {
+        let place = self.slices.partition_point(|(from, _)| *from < call.from);
+        let (_, slice) = self.slices.get(place).filter(|(from, _)| *from == call.from)?;
+        Some((slice.0, *slice))
+    }
+
+    /// The time, and the slice in which it lies, or next to which: what is at the end of one belongs to the next for viewers.
+    fn within(&self, at: i64) -> Option<(i64, Slice)> {
+        let next = self.slices.partition_point(|(_, (from, _))| *from <= at);
+        let before = next.checked_sub(1).and_then(|place| self.slices.get(place));
+        let is_near = |slice: &Slice| slice.0 - OFF_NS <= at && at <= slice.1 + OFF_NS;
+        let [before, after] =
+            [before, self.slices.get(next)].map(|slice| slice.map(|(_, slice)| *slice).filter(is_near));
+        // One that has ended by then is as good as the next one, which has not begun.
+        let slice = before.filter(|slice| at <= slice.1).or(after).or(before)?;
+        Some((at.clamp(slice.0, slice.1 - 1), slice))
+    }
+}
+
+/// The process of the node of a PE.
+fn process_of(series: &Series<'_>, pe: u32) -> Option<u32> {
+    let node = series.nodes.iter().find(|node| node.pes.iter().any(|own| own.pe == pe))?;
+    Some(RUN + u32::from(node.node))
 }
 
 /// The state in which a PE was longest.
@@ -275,7 +330,7 @@ fn percent(share: f64) -> f64 {
     (share * 1000.0).round() / 10.0
 }
 
-/// Whole microseconds, so that a slice ends, to the bit, where the next begins: viewers stack what overlaps.
-fn micros(ns: i64) -> i64 {
-    ns.div_euclid(1000)
+/// Microseconds, exact to the nanosecond for a hundred days.
+fn micros(ns: i64) -> f64 {
+    ns as f64 / 1e3
 }

@@ -1,6 +1,7 @@
 //! What a run spent its time on, as one page for a browser: no other file, no script.
 
 use super::causes::causes;
+use super::text::last_of;
 use super::{LINES, NOT_RECORDED, REASONS, list, name_of, percent, percents_of};
 use crate::plot::escaped;
 use runtime::monitor::text::clean_line;
@@ -32,6 +33,7 @@ pub(super) fn page(report: &Value, chart: Option<&str>) -> String {
     critical_path(&mut out, report);
     time_by_reason(&mut out, report);
     time_by_entry(&mut out, report);
+    reductions(&mut out, report);
     traffic(&mut out, report);
     balance(&mut out, report);
     remarks(&mut out, report);
@@ -163,6 +165,31 @@ fn time_by_entry(out: &mut String, report: &Value) {
 }
 
 /// A line for each sender, a column for each receiver, darker where more went.
+fn reductions(out: &mut String, report: &Value) {
+    let all = list(&report["reductions"]);
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "<h2>Reductions</h2>\n<p>From the first contribution to the result, of those that are told of one by one.</p>\n<table>\
+         <tr><th>over<th>told<th>mean ms<th>most ms<th class=\"left\">came last most often</tr>"
+    );
+    for one in all.iter().take(4 * LINES) {
+        let _ = writeln!(
+            out,
+            "<tr><td>{}<td>{}<td>{:.3}<td>{:.3}<td class=\"left\">{}</tr>",
+            escaped(&name_of(&one["over"])),
+            one["told"],
+            1e3 * number(&one["mean_s"]),
+            1e3 * number(&one["most_s"]),
+            escaped(&last_of(one))
+        );
+    }
+    let _ = writeln!(out, "</table>");
+    the_rest(out, all.len());
+}
+
 fn traffic(out: &mut String, report: &Value) {
     let nodes = list(&report["nodes"]);
     let links = |node: &Value| -> Vec<(String, f64, u64)> {

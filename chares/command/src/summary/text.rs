@@ -26,6 +26,7 @@ pub(super) fn text(report: &Value) -> String {
     critical_path(&mut out, report);
     time_by_reason(&mut out, report);
     time_by_entry(&mut out, report);
+    reductions(&mut out, report);
     traffic(&mut out, report);
     balance(&mut out, report);
     let remarks = list(&report["slowdowns"]).iter().map(|slow| &slow["sentence"]);
@@ -105,6 +106,32 @@ fn time_by_entry(out: &mut String, report: &Value) {
         );
     }
     the_rest(out, entries.len());
+}
+
+/// What reductions took, of those that are told of one by one, and who held them up.
+fn reductions(out: &mut String, report: &Value) {
+    let all = list(&report["reductions"]);
+    if all.is_empty() {
+        return;
+    }
+    let (title, last) = ("reductions", "came last most often");
+    let _ = writeln!(out, "\n{title:<36}{:>10}{:>10}{:>10}  {last}", "told", "mean ms", "most ms");
+    for one in all.iter().take(LINES) {
+        let ms = |key: &str| 1e3 * one[key].as_f64().unwrap_or(0.0);
+        let (over, told) = (format!("over {}", name_of(&one["over"])), one["told"].as_u64().unwrap_or(0));
+        let (mean, most, last) = (ms("mean_s"), ms("most_s"), last_of(one));
+        let _ = writeln!(out, "  {over:<34.34}{told:>10}{mean:>10.3}{most:>10.3}  {last}");
+    }
+    the_rest(out, all.len());
+}
+
+/// Who contributed last most often to reductions, in words.
+pub(super) fn last_of(reduction: &Value) -> String {
+    let last = &reduction["last"];
+    if last.is_null() {
+        return "-".into();
+    }
+    format!("PE {} ({}), {} of {}", last["pe"], name_of(&last["node"]), last["last"], last["of"])
 }
 
 fn traffic(out: &mut String, report: &Value) {
