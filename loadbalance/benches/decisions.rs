@@ -59,6 +59,7 @@ fn auto(view: &View) {
     let sample = |second: u32| Sample {
         now_s: f64::from(second),
         view,
+        gone: &[],
         span_s: 1.0,
         left_s: None,
         bytes_per_s: 1e9,

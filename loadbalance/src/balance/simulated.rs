@@ -118,6 +118,7 @@ pub fn run(settings: &Simulated, mut auto: Option<&mut Auto>) -> Result<Run, Vie
             let sample = Sample {
                 now_s,
                 view: &view,
+                gone: &[],
                 span_s: running.span.seconds(),
                 left_s: Some(now_s * left),
                 bytes_per_s: BYTES_PER_S,

@@ -159,6 +159,7 @@ impl Balancing {
         let sample = Sample {
             now_s,
             view: &view,
+            gone: &[],
             span_s: self.census.span_s(),
             left_s,
             bytes_per_s,

@@ -79,8 +79,12 @@ pub struct Sample<'a> {
     /// Seconds since the run began.
     pub now_s: f64,
     /// Where chares are, the work that they do in a second, and the speeds that PEs delivered. Chares keep their numbers
-    /// from sample to sample, and new ones come behind them; if there are fewer than before, all begin anew.
+    /// from sample to sample but for those that have [`gone`](Self::gone), and new ones come behind them; if there are
+    /// fewer than before without that, all begin anew.
     pub view: &'a View,
+    /// The numbers, in order, that chares had in the sample before which have ended since: those behind them have closed
+    /// the ranks.
+    pub gone: &'a [u32],
     /// Seconds over which that work was measured: so much of it was told before.
     pub span_s: f64,
     /// Seconds of the run that are left, if anybody knows.
@@ -216,6 +220,7 @@ impl Auto {
     /// If the view makes no sense.
     pub fn observe(&mut self, sample: &Sample<'_>) -> Result<Answer, ViewError> {
         let checked = sample.view.check()?;
+        self.forget(sample.gone);
         let since_s = (sample.now_s - self.last_s).max(0.0);
         self.last_s = sample.now_s;
         let work: f64 = sample.view.chares.iter().map(|chare| chare.load).sum();
@@ -247,6 +252,22 @@ impl Auto {
             Answer::Wait(why) => self.try_idle(sample, &times, why),
             moves => Ok(moves),
         }
+    }
+
+    /// Nobody waits for chares that have ended, wherever they were to go; the others have other numbers.
+    fn forget(&mut self, gone: &[u32]) {
+        if gone.is_empty() {
+            return;
+        }
+        let is_left = |number: usize| number_without(gone, number as u32).is_some();
+        let mut numbers = 0..;
+        self.shares.retain(|_| numbers.next().is_some_and(is_left));
+        numbers = 0..;
+        self.away_s.retain(|_| numbers.next().is_some_and(is_left));
+        let renumbered =
+            |step: super::Move| number_without(gone, step.chare).map(|chare| super::Move { chare, ..step });
+        self.pending = self.pending.drain(..).filter_map(renumbered).collect();
+        self.tried = self.tried.and_then(|(step, samples)| Some((renumbered(step)?, samples)));
     }
 
     /// Where there is no other reason to move anything: sends one chare to a PE that has had none for a while, if that may
@@ -566,6 +587,12 @@ fn cost_s(view: &View, decision: &Decision, sample: &Sample<'_>) -> f64 {
     let moves = moves.into_iter().max().unwrap_or(0);
     let of_bytes = if bytes > 0 { bytes as f64 / sample.bytes_per_s.max(1.0) } else { 0.0 };
     of_bytes + f64::from(moves) * sample.away_s.max(0.0) + sample.decide_s.max(0.0)
+}
+
+/// The number that a chare has when those with these numbers, which are in order, have gone: `None` if it is one of them.
+#[must_use]
+pub fn number_without(gone: &[u32], number: u32) -> Option<u32> {
+    gone.binary_search(&number).err().map(|before| number - before as u32)
 }
 
 /// By how many standard errors the largest of so many is above their mean: about the root of twice their logarithm.

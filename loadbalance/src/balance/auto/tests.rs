@@ -188,7 +188,16 @@ fn answer(auto: &mut Auto, view: &mut View, now_s: f64, step_s: f64, rest: (Opti
     let mut told = view.clone();
     told.chares.iter_mut().for_each(|chare| chare.load /= step_s);
     let (left_s, bytes_per_s) = rest;
-    let sample = Sample { now_s, view: &told, span_s: 1.0, left_s, bytes_per_s, away_s: 1e-3, decide_s: 0.0 };
+    let sample = Sample {
+        now_s,
+        view: &told,
+        gone: &[],
+        span_s: 1.0,
+        left_s,
+        bytes_per_s,
+        away_s: 1e-3,
+        decide_s: 0.0,
+    };
     let answer = auto.observe(&sample).unwrap();
     if let Answer::Move(decision, _) = &answer {
         decision.moves.iter().for_each(|step| view.chares[step.chare as usize].pe = step.to);
@@ -303,6 +312,53 @@ fn it_waits_until_moves_have_been_made() {
 }
 
 #[test]
+fn chares_that_have_ended_are_not_waited_for() {
+    let mut auto = Auto::new(Settings::default());
+    let mut view = view([1.0, 1.0], [0; 8]);
+    let found = answers(&mut auto, &mut view, 4, None, 1e8);
+    let Answer::Move(decision, _) = &found[3] else { panic!("{found:?}") };
+    // They ended before they went; the others keep what is known of them.
+    let mut gone: Vec<u32> = decision.moves.iter().map(|step| step.chare).collect();
+    gone.sort_unstable();
+    let shares = auto.shares.clone();
+    view.chares = vec![crate::balance::Chare { pe: 0, ..view.chares[0].clone() }; 8 - gone.len()];
+    let sample = Sample {
+        now_s: 5.0,
+        view: &view,
+        gone: &gone,
+        span_s: 1.0,
+        left_s: None,
+        bytes_per_s: 1e8,
+        away_s: 1e-3,
+        decide_s: 0.0,
+    };
+    let answer = auto.observe(&sample).unwrap();
+    assert!(!gone.is_empty() && answer != Answer::Wait(Why::Moving), "{answer:?}");
+    assert!(auto.pending.is_empty() || matches!(answer, Answer::Move(..)), "{:?}", auto.pending);
+    let samples: Vec<u32> = auto.shares.iter().map(Level::samples).collect();
+    let before = (0..).zip(&shares).filter(|(number, _)| !gone.contains(number));
+    assert_eq!(samples, before.map(|(_, level)| level.samples() + 1).collect::<Vec<_>>());
+}
+
+#[test]
+fn those_behind_chares_that_have_ended_close_the_ranks() {
+    let mut auto = Auto::new(Settings::default());
+    let step = |chare| Move { chare, from: 0, to: 1 };
+    auto.shares = vec![Level::new(); 6];
+    for (at, level) in auto.shares.iter_mut().enumerate() {
+        (0..at).for_each(|_| level.observe(1.0));
+    }
+    auto.away_s = (0..6).map(f64::from).collect();
+    (auto.pending, auto.tried) = ((0..6).map(step).collect(), Some((step(4), 2)));
+    auto.forget(&[1, 3]);
+    let samples: Vec<u32> = auto.shares.iter().map(Level::samples).collect();
+    assert_eq!((samples, &auto.away_s), (vec![0, 2, 4, 5], &vec![0.0, 2.0, 4.0, 5.0]));
+    assert_eq!((&auto.pending, auto.tried), (&(0..4).map(step).collect(), Some((step(2), 2))));
+    auto.forget(&[2]);
+    assert_eq!(auto.tried, None, "who was sent to find out has ended");
+}
+
+#[test]
 fn pes_that_leave_are_emptied_at_once() {
     let mut auto = Auto::new(Settings::default());
     let mut view = view([1.0, 1.0], [0, 0, 0, 1]);
@@ -369,8 +425,16 @@ fn what_is_measured_while_chares_move_moves_no_others() {
                 chare.load = part * (1.0 + 0.02 * random.normal());
             }
             let (left_s, bytes_per_s) = (Some(60.0 - now_s), 1e8);
-            let sample =
-                Sample { now_s, view: &view, span_s: 1.0, left_s, bytes_per_s, away_s: 1e-3, decide_s: 0.0 };
+            let sample = Sample {
+                now_s,
+                view: &view,
+                gone: &[],
+                span_s: 1.0,
+                left_s,
+                bytes_per_s,
+                away_s: 1e-3,
+                decide_s: 0.0,
+            };
             if let Answer::Move(decision, _) = auto.observe(&sample).unwrap() {
                 for step in decision.moves {
                     of_slow += u32::from(step.from == 1 || step.to == 1);
@@ -393,6 +457,7 @@ fn what_a_decision_takes_counts_as_its_cost() {
         let sample = Sample {
             now_s,
             view: &view,
+            gone: &[],
             span_s: 1.0,
             left_s: None,
             bytes_per_s: 1e8,
