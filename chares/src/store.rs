@@ -447,8 +447,10 @@ impl<C> TypedStore<C> {
 /// A chare has been destroyed. Of single chares nothing is kept.
 fn ended(site: Site, pe: &mut Pe) {
     pe.chare_left();
-    if site.collection.as_singles().is_none() {
-        let element = ElementId { collection: site.collection, index: site.index };
+    let element = ElementId { collection: site.collection, index: site.index };
+    if site.collection.as_singles().is_some() {
+        pe.single_ended(element);
+    } else {
         pe.element_ended(element, site.home, site.remains());
     }
 }
@@ -463,18 +465,23 @@ fn method<C: Chare>(entry: u16) -> Result<&'static EntryMethod<C>, PupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Entry;
+    use crate::ctx::private::HasPe;
+    use crate::{Callback, Cx, Element, Entry, InProcess, On, Program};
     use runtime::node::{Node, NodeSettings};
     use runtime::object::ProgramTable;
     use runtime::topology::Topology;
     use serde::{Deserialize, Serialize};
+    use std::time::{Duration, Instant};
 
     /// Ends itself when it is told to, or at once.
     #[derive(Serialize, Deserialize)]
     struct Mayfly;
     #[derive(Serialize, Deserialize)]
     struct Die;
-    crate::entries!(Mayfly: Die);
+    /// Work for a moment, and say so.
+    #[derive(Serialize, Deserialize)]
+    struct Work(Callback<()>);
+    crate::entries!(Mayfly: Die, Work);
     impl Chare for Mayfly {
         type Index = ();
         type Init = bool;
@@ -488,6 +495,16 @@ mod tests {
     impl Entry<Die> for Mayfly {
         fn receive(&mut self, _: Die, ctx: &mut Ctx<'_, Self>) {
             ctx.destroy();
+        }
+    }
+
+    impl Entry<Work> for Mayfly {
+        fn receive(&mut self, Work(to): Work, ctx: &mut Ctx<'_, Self>) {
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_millis(1) {
+                std::hint::spin_loop();
+            }
+            to.send(ctx, ());
         }
     }
 
@@ -524,5 +541,32 @@ mod tests {
         }
         let kept: usize = store.made.values().map(NumberSet::out_of_order).sum();
         assert_eq!((store.len(), store.slots.len(), store.made.len(), kept), (0, 1, 1, 0));
+    }
+
+    #[test]
+    fn who_balances_forgets_single_chares_that_have_ended() {
+        const COUNT: usize = 100;
+        let program = Program::new("mayflies", "1").chare::<Mayfly>();
+        let outcome = program.run_in_process(&InProcess::new(&[2]).balance("refine"), |main| {
+            let all: Vec<Element<Mayfly>> =
+                (0..COUNT).map(|at| main.chare(false, On::Pe(at as u32 % 2))).collect();
+            let known = |main: &mut crate::Driver| {
+                main.pe().node().known_loads().map_or(0, |known| known.chares.len())
+            };
+            // Has those on both PEs that are left work until so many are known.
+            let until = |main: &mut crate::Driver, left: &[Element<Mayfly>], count: usize| {
+                let deadline = Instant::now() + Duration::from_secs(20);
+                while known(main) != count && Instant::now() < deadline {
+                    let (to, done) = main.pending();
+                    left.iter().for_each(|one| one.send(main, Work(to)));
+                    (0..left.len()).try_for_each(|_| done.wait(main))?;
+                }
+                Ok::<_, crate::RunError>(known(main))
+            };
+            let before = until(main, &all, COUNT)?;
+            all[2..].iter().for_each(|one| one.send(main, Die));
+            Ok([before, until(main, &all[..2], 2)?])
+        });
+        assert_eq!(outcome.unwrap(), [COUNT, 2]);
     }
 }

@@ -14,10 +14,22 @@ pub struct ChareLoad {
     pub cpu_ns: u64,
     /// Bytes that travel if it moves, as far as that is known.
     pub bytes: u64,
-    /// Whether it was there at the end.
-    pub is_here: bool,
+    /// What had become of it at the end.
+    pub whereabouts: Whereabouts,
     /// Where it may go, if it was there.
     pub mobility: Mobility,
+}
+
+/// Where a chare is, as the PE sees it that tells its load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Whereabouts {
+    /// It is there.
+    #[default]
+    Here,
+    /// It has gone to another PE.
+    Left,
+    /// It has ended.
+    Ended,
 }
 
 /// Messages, and the bytes of all of them.
@@ -85,9 +97,10 @@ pub struct PeLoads {
     pub cpu_part: Option<f64>,
     /// The part of a core that it got when it computed for nothing, if it was asked to.
     pub probed: Option<f64>,
-    /// Nanoseconds of processor time for what cannot move.
+    /// Nanoseconds of processor time for what cannot move: that of the runtime, of groups, and of chares that came and went
+    /// since this was told last.
     pub fixed_ns: u64,
-    /// The chares that did anything, came or left.
+    /// The chares that did anything, came, left or ended.
     pub chares: Vec<ChareLoad>,
     /// To whom chares sent messages from this PE: of each chare those to whom it sent most. Empty if nobody wants to know.
     pub traffic: Vec<Traffic>,

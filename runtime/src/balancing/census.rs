@@ -2,7 +2,7 @@
 
 use super::graph::{self, Graph};
 use crate::ids::{ElementId, NodeId, PeId};
-use crate::loads::{KnownLoads, NodeLoads, PeLoads};
+use crate::loads::{ChareLoad, KnownLoads, NodeLoads, PeLoads, Whereabouts};
 use crate::topology::Topology;
 use loadbalance::Part;
 use loadbalance::balance::span::Span;
@@ -18,6 +18,9 @@ pub struct Census {
     pes: Vec<PeNow>,
     chares: Vec<Known>,
     numbers: FxHashMap<ElementId, usize>,
+    /// How many chares there were in the last view, and which of the view before it had ended since.
+    viewed: usize,
+    gone: Vec<u32>,
     graph: Graph,
     /// Bytes that nodes may still take whose memory is limited, as they said last.
     rooms: BTreeMap<NodeId, u64>,
@@ -61,6 +64,8 @@ struct Known {
     work: f64,
     /// For how many seconds it has been nowhere.
     nowhere_s: Option<f64>,
+    /// Its number is still that of the last view; nothing else is left of it.
+    has_ended: bool,
 }
 
 impl PeNow {
@@ -68,7 +73,8 @@ impl PeNow {
     const UNKNOWN: Self = Self { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0, probed: None, fixed: 0.0 };
 }
 
-/// A chare that left a PE and has not come anywhere for so many seconds has ended.
+/// A chare that left a PE and has not come anywhere for so many seconds has ended: of one that did so soon after a move, the PE
+/// where it was before may speak last.
 const NOWHERE_MAX_S: f64 = 60.0;
 /// A chare that does less than this part of what one does on average does nothing.
 const NOTHING: f64 = 1e-3;
@@ -83,6 +89,8 @@ impl Census {
             pes: vec![PeNow::UNKNOWN; topology.pe_count() as usize],
             chares: Vec::new(),
             numbers: FxHashMap::default(),
+            viewed: 0,
+            gone: Vec::new(),
             graph: Graph::default(),
             rooms: BTreeMap::new(),
             span: Span::default(),
@@ -113,31 +121,58 @@ impl Census {
             now.fixed_s += seconds(fixed_ns);
             now.cpu_part = cpu_part.unwrap_or(now.cpu_part);
             now.probed = probed.or(now.probed);
-            for chare in chares {
-                let next = self.chares.len();
-                let number = *self.numbers.entry(chare.element).or_insert(next);
-                if number == next {
-                    let element = chare.element;
-                    self.chares.push(Known {
-                        element,
-                        pe,
-                        bytes: 0,
-                        mobility: Mobility::Anywhere,
-                        worked: Vec::new(),
-                        work: 0.0,
-                        nowhere_s: None,
-                    });
-                }
-                let known = &mut self.chares[number];
-                known.worked.push((pe, seconds(chare.cpu_ns)));
-                if chare.bytes > 0 {
-                    known.bytes = chare.bytes;
-                }
-                if chare.is_here {
-                    (known.pe, known.nowhere_s, known.mobility) = (pe, None, chare.mobility);
-                } else if known.pe == pe {
-                    known.nowhere_s = known.nowhere_s.or(Some(0.0));
-                }
+            chares.into_iter().for_each(|chare| self.take_chare(pe, chare));
+        }
+    }
+
+    fn take_chare(&mut self, pe: PeId, chare: ChareLoad) {
+        let ChareLoad { element, cpu_ns, bytes, whereabouts, mobility } = chare;
+        let next = self.chares.len();
+        if whereabouts != Whereabouts::Here && !self.numbers.contains_key(&element) {
+            // Whoever has it tells of it, if there still is one.
+            self.pes[pe.as_usize()].fixed_s += seconds(cpu_ns);
+            return;
+        }
+        let number = *self.numbers.entry(element).or_insert(next);
+        if number == next {
+            self.chares.push(Known {
+                element,
+                pe,
+                bytes: 0,
+                mobility: Mobility::Anywhere,
+                worked: Vec::new(),
+                work: 0.0,
+                nowhere_s: None,
+                has_ended: false,
+            });
+        }
+        let known = &mut self.chares[number];
+        known.worked.push((pe, seconds(cpu_ns)));
+        if bytes > 0 {
+            known.bytes = bytes;
+        }
+        match whereabouts {
+            Whereabouts::Here => (known.pe, known.nowhere_s, known.mobility) = (pe, None, mobility),
+            Whereabouts::Left if known.pe == pe => known.nowhere_s = known.nowhere_s.or(Some(0.0)),
+            Whereabouts::Left => {}
+            Whereabouts::Ended => self.end(number),
+        }
+    }
+
+    /// A chare has ended. What it did counts as work that stays where it was done: where chares come and go, others do the same
+    /// there.
+    fn end(&mut self, number: usize) {
+        let known = &mut self.chares[number];
+        known.has_ended = true;
+        self.numbers.remove(&known.element);
+        for (pe, worked_s) in known.worked.drain(..) {
+            self.pes[pe.as_usize()].fixed_s += worked_s;
+        }
+        self.pes[known.pe.as_usize()].fixed += std::mem::take(&mut known.work);
+        if number >= self.viewed {
+            self.chares.swap_remove(number);
+            if let Some(moved) = self.chares.get(number) {
+                self.numbers.insert(moved.element, number);
             }
         }
     }
@@ -190,7 +225,14 @@ impl Census {
         let places = if looks.at_places { graph::places(&elements) } else { Vec::new() };
         let view = View { pes: pes.collect(), chares: chares.collect(), edges, places, ..View::default() };
         self.pes.iter_mut().for_each(|pe| pe.probed = None);
+        self.viewed = self.chares.len();
         view
+    }
+
+    /// Which chares of the view before the last had ended when that was made, in order. Those behind them have closed the ranks.
+    #[must_use]
+    pub fn gone(&self) -> &[u32] {
+        &self.gone
     }
 
     /// Bytes of chares that each PE may hold: those that it holds, and its share of what its node may still take. Where all
@@ -222,8 +264,9 @@ impl Census {
     #[must_use]
     pub fn known(&self) -> KnownLoads {
         let work = |work: f64| per_second(work, self.span_s());
+        let known = self.chares.iter().filter(|known| !known.has_ended);
         KnownLoads {
-            chares: self.chares.iter().map(|known| (known.element, work(known.work))).collect(),
+            chares: known.map(|known| (known.element, work(known.work))).collect(),
             fixed: self.pes.iter().map(|pe| work(pe.fixed)).collect(),
             edges: self.graph.pairs(),
         }
@@ -262,10 +305,18 @@ impl Census {
     fn forget(&mut self) {
         let since_s = self.since_s();
         self.chares.iter_mut().filter_map(|known| known.nowhere_s.as_mut()).for_each(|s| *s += since_s);
-        let has_ended = |known: &Known| known.nowhere_s.is_some_and(|s| s > NOWHERE_MAX_S);
-        if self.chares.iter().any(has_ended) {
-            self.chares.retain(|known| !has_ended(known));
-            self.numbers = (0..).zip(&self.chares).map(|(number, known)| (known.element, number)).collect();
+        let is_lost = |known: &Known| known.nowhere_s.is_some_and(|s| s > NOWHERE_MAX_S);
+        for number in (0..self.chares.len()).rev() {
+            if is_lost(&self.chares[number]) && !self.chares[number].has_ended {
+                self.end(number);
+            }
+        }
+        let has_ended = |(number, known): (u32, &Known)| known.has_ended.then_some(number);
+        self.gone = (0..).zip(&self.chares).filter_map(has_ended).collect();
+        let Some(&first) = self.gone.first() else { return };
+        self.chares.retain(|known| !known.has_ended);
+        for (number, known) in self.chares.iter().enumerate().skip(first as usize) {
+            self.numbers.insert(known.element, number);
         }
     }
 
@@ -301,13 +352,20 @@ mod tests {
         ElementId { collection: CollectionId::made_by(PeId(0), 1), index: ElementIndex([at, 0, 0]) }
     }
 
-    /// That the chares of these numbers worked for so many parts of a second on a PE.
+    /// That the chares of these numbers worked for so many parts of a second on a PE, and have not left it.
     fn said(pe: u32, cpu_part: f64, chares: &[(u32, f64, bool)]) -> NodeLoads {
-        let chare = |&(at, part, is_here): &(u32, f64, bool)| ChareLoad {
+        let whereabouts = |is_here| if is_here { Whereabouts::Here } else { Whereabouts::Left };
+        let chares: Vec<_> =
+            chares.iter().map(|(at, part, is_here)| (*at, *part, whereabouts(*is_here))).collect();
+        told(pe, cpu_part, &chares)
+    }
+
+    fn told(pe: u32, cpu_part: f64, chares: &[(u32, f64, Whereabouts)]) -> NodeLoads {
+        let chare = |&(at, part, whereabouts): &(u32, f64, Whereabouts)| ChareLoad {
             element: element(at),
             cpu_ns: (part * SECOND as f64) as u64,
             bytes: 10,
-            is_here,
+            whereabouts,
             mobility: if at == 1 { Mobility::Pinned } else { Mobility::Anywhere },
         };
         let chares = chares.iter().map(chare).collect();
@@ -430,6 +488,32 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_kept_of_chares_that_have_ended_but_their_work() {
+        let mut census = census();
+        let mut count = 10;
+        for turn in 0..100 {
+            // Ten of each hundred live until the next view.
+            let ended = (count - 10..count).map(|at| (at, 1e-3, Whereabouts::Ended));
+            let here = (count..count + 100).map(|at| (at, 4e-3, Whereabouts::Here));
+            let soon_ended = (count..count + 90).map(|at| (at, 1e-3, Whereabouts::Ended));
+            count += 100;
+            for some in [ended.collect::<Vec<_>>(), here.collect(), soon_ended.collect()] {
+                census.take(NodeId(1), NodeLoads { pes: told(0, 1.0, &some).pes, ..NodeLoads::default() });
+            }
+            census.take(NodeId(2), said(1, 1.0, &[]));
+            let known = census.known();
+            assert!(known.chares.len() == 10 && census.chares.len() <= 20, "{turn}: {}", census.chares.len());
+            let view = census.view(&[1.0, 1.0], ALL);
+            assert_eq!((view.chares.len(), census.numbers.len()), (10, 10), "{turn}");
+            let gone: Vec<u32> = if turn == 0 { Vec::new() } else { (0..10).collect() };
+            assert_eq!(census.gone(), gone);
+            let work = view.pes[0].background + view.chares.iter().map(|chare| chare.load).sum::<f64>();
+            // In three seconds half a second for chares, and three times 0.1 s for other things.
+            assert!((work - 0.8 / 3.0).abs() < 1e-9, "{turn}: {work}");
+        }
+    }
+
+    #[test]
     fn a_node_that_speaks_twice_counts_once() {
         let mut census = census();
         census.take(NodeId(1), said(0, 1.0, &[(0, 0.5, true)]));
@@ -459,5 +543,18 @@ mod tests {
         assert_eq!(census.chare(0).map(|(element, _)| element), Some(element(0)));
         census.take(NodeId(1), said(0, 1.0, &[(1, 0.1, true)]));
         assert_eq!(census.view(&[1.0, 1.0], ALL).chares.len(), 2, "or another of that index was made");
+        let mut ends = |first: u32, then: &[(u32, f64, Whereabouts)]| {
+            census.take(NodeId(1), told(0, 1.0, &[(first, 0.1, Whereabouts::Ended)]));
+            census.take(NodeId(2), told(1, 1.0, then));
+            let view = census.view(&[1.0, 1.0], ALL);
+            (view.chares.len(), census.gone().to_vec(), census.chare(0).map(|(element, _)| element))
+        };
+        assert_eq!(ends(0, &[(2, 0.1, Whereabouts::Here)]), (2, vec![0], Some(element(1))));
+        assert_eq!(ends(7, &[]), (2, vec![], Some(element(1))), "of that one nobody had heard");
+        assert_eq!(
+            ends(1, &[(1, 0.1, Whereabouts::Here)]),
+            (2, vec![0], Some(element(2))),
+            "made anew elsewhere"
+        );
     }
 }

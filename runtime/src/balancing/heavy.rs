@@ -1,7 +1,7 @@
 //! Which chares are the heaviest of their PEs, from what nodes say of their loads, for those who watch.
 
 use crate::ids::{ElementId, NodeId};
-use crate::loads::{NodeLoads, PeLoads};
+use crate::loads::{NodeLoads, PeLoads, Whereabouts};
 use crate::monitor::heavy::{Heaviest, HeavyChare, OF_PE_MAX};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -36,7 +36,7 @@ impl Heavy {
             let sum = pes.entry(pe.0).or_default();
             sum.wall_ns = sum.wall_ns.saturating_add(*wall_ns);
             for chare in chares {
-                if chare.is_here {
+                if chare.whereabouts == Whereabouts::Here {
                     let ns = sum.of.entry(chare.element).or_default();
                     *ns = ns.saturating_add(chare.cpu_ns);
                 } else {
@@ -90,7 +90,7 @@ mod tests {
             element: element(*at),
             cpu_ns: ms * 1_000_000,
             bytes: 0,
-            is_here: *is_here,
+            whereabouts: if *is_here { Whereabouts::Here } else { Whereabouts::Ended },
             mobility: Default::default(),
         };
         let of_pe = PeLoads {

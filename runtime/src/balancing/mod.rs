@@ -24,7 +24,7 @@ use crate::monitor::BalancingCost;
 use crate::monitor::heavy::Heaviest;
 use crate::monitor::wire::Balanced;
 use crate::node::{BalancingEvent, Node};
-use loadbalance::balance::auto::{Answer, Auto, Look, Record, Sample};
+use loadbalance::balance::auto::{Answer, Auto, Look, Record, Sample, number_without};
 use loadbalance::balance::{Balancer, Choice, Decision, Move, View, ViewError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -154,12 +154,13 @@ impl Balancing {
     fn look(&mut self, left_s: Option<f64>) {
         let view = self.census.view(&self.node.cpu_rates(), self.looks);
         let now_s = self.node.now().as_secs_f64();
+        self.network.forget(self.census.gone());
         self.network.look(&view, now_s);
         let bytes_per_s = self.network.bytes_per_s.max(self.census.bytes_per_s());
         let sample = Sample {
             now_s,
             view: &view,
-            gone: &[],
+            gone: self.census.gone(),
             span_s: self.census.span_s(),
             left_s,
             bytes_per_s,
@@ -282,6 +283,18 @@ impl Network {
         self.under_way = Some(UnderWay { since_s: now_s, bytes: decision.bytes, places });
     }
 
+    /// Of chares that have ended it is not known whether their bytes were sent.
+    fn forget(&mut self, gone: &[u32]) {
+        if gone.is_empty() {
+            return;
+        }
+        self.under_way = self.under_way.take().and_then(|way| {
+            let renumbered = |(chare, pe)| Some((number_without(gone, chare)?, pe));
+            let places = way.places.into_iter().map(renumbered).collect::<Option<_>>()?;
+            Some(UnderWay { places, ..way })
+        });
+    }
+
     fn look(&mut self, view: &View, now_s: f64) {
         let Some(UnderWay { since_s, bytes, places }) = &self.under_way else { return };
         let is_there =
@@ -317,5 +330,10 @@ mod tests {
         assert_eq!(after(0.05).round(), 2e8);
         assert_eq!(after(0.25), BYTES_PER_S, "no quicker than views come");
         assert_eq!(after(10.0), 1e6);
+        let mut network = Network::default();
+        network.begins(&decision, 5.0);
+        network.forget(&[0]);
+        network.look(&view(1), 5.05);
+        assert_eq!(network.bytes_per_s, BYTES_PER_S, "one that has ended shows nothing");
     }
 }

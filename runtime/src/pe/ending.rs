@@ -35,4 +35,12 @@ impl Pe {
         self.ended.push(Ended { element, home, remains });
         self.has_more_to_do = true;
     }
+
+    /// A single chare has been destroyed here. What it did in the present message is still to be counted.
+    pub fn single_ended(&mut self, element: ElementId) {
+        if self.loads.is_on {
+            self.ended_singles.push(element);
+            self.has_more_to_do = true;
+        }
+    }
 }

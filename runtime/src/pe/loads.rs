@@ -7,7 +7,7 @@
 use super::tally::Timed;
 use super::traffic::{Counting, Receivers};
 use crate::ids::{ElementId, PeId};
-use crate::loads::{ChareLoad, PeLoads};
+use crate::loads::{ChareLoad, PeLoads, Whereabouts};
 use loadbalance::balance::Mobility;
 use nix::time::{ClockId, clock_gettime};
 use rustc_hash::FxHashMap;
@@ -33,6 +33,8 @@ pub(crate) struct Loads {
     /// Whether any chare has been here that may not go anywhere. Where none has, nobody looks for such.
     pub(super) has_limited: bool,
     of: FxHashMap<ElementId, Load>,
+    /// Nanoseconds of those that came and went since.
+    gone_ns: u64,
     many: Many,
     processor: Processor,
     /// The part of a core that it got when it computed for nothing.
@@ -46,8 +48,10 @@ pub(crate) struct Loads {
 struct Load {
     ns: u64,
     bytes: u64,
-    has_left: bool,
+    whereabouts: Whereabouts,
     mobility: Mobility,
+    /// It was made here, and nobody has been told of it yet.
+    is_new: bool,
 }
 
 impl Loads {
@@ -56,6 +60,7 @@ impl Loads {
             is_on,
             has_limited: false,
             of: FxHashMap::default(),
+            gone_ns: 0,
             many: Many::new(look_ns),
             processor: Processor::default(),
             probed: None,
@@ -71,19 +76,47 @@ impl Loads {
         }
     }
 
+    /// A chare has been made here. Of an array there may have been another at its place.
+    pub(super) fn made(&mut self, element: ElementId) {
+        if !self.is_on {
+            return;
+        }
+        if element.collection.as_singles().is_some() {
+            self.of.insert(element, Load { is_new: true, ..Load::default() });
+        } else if let Some(load) = self.of.get_mut(&element) {
+            load.whereabouts = Whereabouts::Here;
+        }
+    }
+
     /// A chare has come from another PE, with so many bytes.
     pub(super) fn arrived(&mut self, element: ElementId, bytes: u64) {
         if self.is_on {
             let load = self.of.entry(element).or_default();
-            (load.bytes, load.has_left) = (bytes, false);
+            (load.bytes, load.whereabouts) = (bytes, Whereabouts::Here);
         }
     }
 
     /// A chare has gone, with so many bytes.
     pub(super) fn departed(&mut self, element: ElementId, bytes: u64) {
-        if self.is_on {
-            let load = self.of.entry(element).or_default();
-            (load.bytes, load.has_left) = (bytes, true);
+        self.goes(element, bytes, Whereabouts::Left);
+    }
+
+    /// A chare has ended here.
+    pub(super) fn ended(&mut self, element: ElementId) {
+        self.goes(element, 0, Whereabouts::Ended);
+    }
+
+    /// What nobody has been told of is not worth telling any more: programs make such chares by the million.
+    fn goes(&mut self, element: ElementId, bytes: u64, whereabouts: Whereabouts) {
+        if !self.is_on {
+            return;
+        }
+        let load = self.of.entry(element).or_default();
+        if load.is_new {
+            self.gone_ns += load.ns;
+            self.of.remove(&element);
+        } else {
+            (load.bytes, load.whereabouts) = (bytes, whereabouts);
         }
     }
 
@@ -158,11 +191,14 @@ impl Loads {
         let before_ns = std::mem::replace(&mut self.busy_ns, busy_ns);
         let cpu_ns = |now: u64, before: u64| now.saturating_sub(before) as f64 * cpu_part.unwrap_or(1.0);
         let (entries, runtime) = (cpu_ns(busy_ns.0, before_ns.0), cpu_ns(busy_ns.1, before_ns.1));
-        let counted: u64 = self.of.values().map(|load| load.ns).sum();
+        let gone_ns = std::mem::take(&mut self.gone_ns);
+        let counted = self.of.values().map(|load| load.ns).sum::<u64>() + gone_ns;
         // Estimates add up to what the PE really did.
         let scale = if counted > 0 { entries / counted as f64 } else { 0.0 };
         // What the runtime does for messages stays when their chares go: others will send them from here, or to here.
         let mut fixed_ns = (if counted > 0 { runtime } else { runtime + entries }) as u64;
+        // Where chares came and went, others will.
+        fixed_ns += (gone_ns as f64 * scale) as u64;
         let mut movable = Vec::with_capacity(self.of.len());
         for (element, load) in self.of.drain() {
             let cpu_ns = (load.ns as f64 * scale) as u64;
@@ -170,18 +206,17 @@ impl Loads {
                 fixed_ns += cpu_ns;
                 continue;
             };
-            let found = if load.bytes == 0 { bytes(element) } else { 0 };
+            if load.is_new && load.ns == 0 {
+                continue;
+            }
+            let is_here = load.whereabouts == Whereabouts::Here;
+            let found = if load.bytes == 0 && is_here { bytes(element) } else { 0 };
             movable.push((element, Load { ns: cpu_ns, mobility, ..load }, found));
         }
         // Finding out how large a chare is may take long, and nobody should wait for that.
         let mut told = said.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.fixed_ns += fixed_ns;
-        for (element, load, found) in movable {
-            let one = told.of.entry(element).or_default();
-            one.ns += load.ns;
-            one.bytes = if load.bytes > 0 { load.bytes } else { found.max(one.bytes) };
-            (one.has_left, one.mobility) = (load.has_left, load.mobility);
-        }
+        movable.into_iter().for_each(|(element, load, found)| told.take_in(element, load, found));
         traffic.say(&mut told.receivers);
         told.got += got;
         told.probed = self.probed.take().or(told.probed);
@@ -206,6 +241,21 @@ struct Words {
     taken_ns: u64,
 }
 
+impl Words {
+    /// Adds what a chare did, of which it was found that it has so many bytes.
+    fn take_in(&mut self, element: ElementId, load: Load, found: u64) {
+        let one = self.of.entry(element).or_insert_with(|| Load { is_new: load.is_new, ..Load::default() });
+        one.ns += load.ns;
+        if one.is_new && load.whereabouts != Whereabouts::Here {
+            self.fixed_ns += one.ns;
+            self.of.remove(&element);
+            return;
+        }
+        one.bytes = if load.bytes > 0 { load.bytes } else { found.max(one.bytes) };
+        (one.whereabouts, one.mobility) = (load.whereabouts, load.mobility);
+    }
+}
+
 impl Said {
     /// Whether there is something new.
     pub(crate) fn is_new(&self) -> bool {
@@ -220,11 +270,11 @@ impl Said {
         let wall_ns = until_ns.saturating_sub(words.taken_ns);
         words.taken_ns = until_ns;
         words.at_ns = until_ns;
-        let chare = |(element, Load { ns, bytes, has_left, mobility }): (ElementId, Load)| ChareLoad {
+        let chare = |(element, Load { ns, bytes, whereabouts, mobility, .. }): (ElementId, Load)| ChareLoad {
             element,
             cpu_ns: ns,
             bytes,
-            is_here: !has_left,
+            whereabouts,
             mobility,
         };
         let mut chares: Vec<ChareLoad> = words.of.drain().map(chare).collect();
@@ -493,7 +543,7 @@ mod tests {
             element: element(1),
             cpu_ns: (200.0 * part) as u64,
             bytes: 77,
-            is_here: false,
+            whereabouts: Whereabouts::Left,
             mobility: Mobility::Pinned,
         };
         assert_eq!(told.chares, [left]);
@@ -502,11 +552,62 @@ mod tests {
     }
 
     #[test]
+    fn of_chares_that_come_and_go_only_the_work_is_told() {
+        let single = |serial| ElementId {
+            collection: CollectionId::singles(3),
+            index: ElementIndex::of_single(PeId(0), PeId(0), serial),
+        };
+        let (mut loads, said) = (Loads::new(true, 20), Said::default());
+        let say = |loads: &mut Loads, busy_ns| {
+            let now_ns = loads.said_ns + EVERY_NS;
+            loads.say(
+                (now_ns, (busy_ns, 0)),
+                &said,
+                &mut Counting::new(false),
+                |_| Some(Mobility::Anywhere),
+                |_| 1,
+            );
+        };
+        for serial in 0..10_000 {
+            loads.made(single(serial));
+            loads.worked(single(serial), 1);
+            loads.ended(single(serial));
+        }
+        assert!(loads.of.is_empty());
+        [10_000, 10_001, 10_002].into_iter().for_each(|serial| loads.made(single(serial)));
+        loads.worked(single(10_000), 5_000);
+        loads.worked(single(10_001), 5_000);
+        say(&mut loads, 20_000);
+        loads.worked(single(10_000), 1);
+        loads.ended(single(10_000));
+        say(&mut loads, 21_000);
+        let sum = |told: &PeLoads| told.fixed_ns + told.chares.iter().map(|chare| chare.cpu_ns).sum::<u64>();
+        let told = said.take(PeId(0), None);
+        let found: Vec<_> = told.chares.iter().map(|chare| (chare.element, chare.whereabouts)).collect();
+        assert_eq!(
+            found,
+            [(single(10_001), Whereabouts::Here)],
+            "one ended before it was told, one has done nothing"
+        );
+        // What is said second is the part of it that the thread's clock shows.
+        assert!((19_995..=21_000).contains(&sum(&told)), "{told:?}");
+        loads.ended(single(10_001));
+        loads.arrived(single(10_003), 7);
+        loads.departed(single(10_003), 7);
+        say(&mut loads, 21_000);
+        let told = said.take(PeId(0), None);
+        let found: Vec<_> = told.chares.iter().map(|chare| chare.whereabouts).collect();
+        assert_eq!(found, [Whereabouts::Ended, Whereabouts::Left], "of these somebody may have been told");
+    }
+
+    #[test]
     fn where_nobody_wants_to_know_nothing_is_timed() {
         let mut loads = Loads::new(false, 20);
         (0..1000).for_each(|at| loads.next_of_many(element(at), || panic!("no look")));
         loads.many_end(|| panic!("no look"));
+        loads.made(element(0));
         loads.arrived(element(0), 1);
+        loads.ended(element(0));
         assert!(loads.of.is_empty() && !loads.is_due(u64::MAX));
     }
 }

@@ -90,6 +90,7 @@ pub struct Pe {
     seeds: Seeds,
     /// Elements that have been destroyed by the present message.
     ended: Vec<Ended>,
+    ended_singles: Vec<ElementId>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
     doing: Doing,
@@ -154,6 +155,7 @@ impl Pe {
             moved: Moved::new(id),
             seeds: Seeds::new(id),
             ended: Vec::new(),
+            ended_singles: Vec::new(),
             running: None,
             doing: Doing::default(),
             timekeeper,

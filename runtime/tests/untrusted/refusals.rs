@@ -13,7 +13,7 @@ use runtime::envelope::{
 };
 use runtime::frame::{Class, Fabric, Frame, Receiver as _, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::loads::{Amount, ChareLoad, NodeLoads, PeLoads};
+use runtime::loads::{Amount, ChareLoad, NodeLoads, PeLoads, Whereabouts};
 use runtime::mark::Mark;
 use runtime::monitor::collectives::{Collectives, GATHERED_MAX, Gathered};
 use runtime::monitor::samples::{Ran, SAMPLES_MAX, Samples};
@@ -597,7 +597,8 @@ fn no_node_tells_of_loads_that_cannot_be() {
     let may_go_to = |pe| {
         let element = ElementId { collection: CELLS, index: ElementIndex([0; 3]) };
         let mobility = Mobility::one_of([0, pe]);
-        of_chares(2, 5, None, 3, vec![ChareLoad { element, cpu_ns: 1, bytes: 1, is_here: true, mobility }])
+        let whereabouts = Whereabouts::Here;
+        of_chares(2, 5, None, 3, vec![ChareLoad { element, cpu_ns: 1, bytes: 1, whereabouts, mobility }])
     };
     assert!(said(&may_go_to(3)) && !said(&may_go_to(4)), "there are four PEs");
     let loads = |pe, wall_ns, cpu_part| with_messages(pe, wall_ns, cpu_part, 3);

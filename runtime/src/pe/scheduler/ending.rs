@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 impl Scheduler {
     /// Sends home what is left of elements that have been destroyed by the message that has just been dealt with.
     pub(super) fn bury(&mut self) {
+        while let Some(element) = self.pe.ended_singles.pop() {
+            self.pe.loads.ended(element);
+        }
         if self.pe.ended.is_empty() {
             return;
         }
@@ -29,7 +32,7 @@ impl Scheduler {
         let mut gone: BTreeMap<(CollectionId, u32), u64> = BTreeMap::new();
         for Ended { element, home, remains } in ended {
             let ElementId { collection, index } = element;
-            self.pe.loads.departed(element, 0);
+            self.pe.loads.ended(element);
             if home != me {
                 let mailbox = mailboxes.remove(&element).unwrap_or_default();
                 self.send_home((element, home), &remains, mailbox);

@@ -72,6 +72,7 @@ impl Scheduler {
     ) -> Result<(), PupError> {
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         entry_begins(&mut self.pe, shelf.chare_type, CONSTRUCTOR);
+        self.pe.loads.made(ElementId { collection: id, index });
         payload.open(|init| shelf.store.insert(index, remains, init, &mut self.pe))?;
         let waiting = shelf.early.remove(&index).unwrap_or_default();
         self.pe.account().chares(1);
