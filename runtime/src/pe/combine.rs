@@ -22,7 +22,7 @@ use crate::object::{ProgramTable, PupError, Reducer};
 use crate::proto::ProtocolError;
 use crate::proto::reduction::{Partial, PartialValue, Reductions};
 use crate::proto::tree::TreeOver;
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
@@ -87,6 +87,12 @@ type SavedValue = (u16, u16, Payload);
 type SavedPartial = (PartialHeader, Partial<SavedValue>);
 
 impl Places {
+    /// The collections and sections of which a reduction has begun here and not left.
+    pub(super) fn under_way(&self) -> FxHashSet<u64> {
+        let early = self.early.keys().map(|(key, _)| *key);
+        self.own.partials.open().chain(self.node.partials.open()).chain(early).collect()
+    }
+
     pub(super) fn save(&self, program: &ProgramTable) -> Result<SavedPlaces, PupError> {
         let mut save = |value: &Value| save_value(program, value);
         let early = self.early.iter().map(|(key, (header, partial))| {
@@ -467,8 +473,7 @@ impl Pe {
     fn tell_members(&mut self, header: &PartialHeader, entry: u16, result: &Packed) {
         let sent = self
             .plans
-            .get(&(header.section, self.id))
-            .map(Arc::clone)
+            .of_reduction((header.section, self.id))
             .and_then(|plan| self.multicast(header.collection, &plan.members, entry, 0, result).ok());
         if sent.is_none() {
             self.fail(format!("the members of section {:x} are not known on {:?}", header.section, self.id));

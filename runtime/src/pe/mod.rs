@@ -85,7 +85,7 @@ pub struct Pe {
     credits: Vec<f64>,
     reductions: combine::Places,
     /// How reductions over sections go from here.
-    plans: FxHashMap<(u64, PeId), Arc<section::SectionPlan>>,
+    plans: section::Plans,
     moved: Moved,
     seeds: Seeds,
     /// Elements that have been destroyed by the present message.
@@ -151,7 +151,7 @@ impl Pe {
             singles: FxHashMap::default(),
             credits: Vec::new(),
             reductions: combine::Places::default(),
-            plans: FxHashMap::default(),
+            plans: section::Plans::default(),
             moved: Moved::new(id),
             seeds: Seeds::new(id),
             ended: Vec::new(),

@@ -6,7 +6,7 @@ use super::combine::{Places, SavedPlaces};
 use super::contributors::SavedContributors;
 use super::moving::Moved;
 use super::parked::Parked;
-use super::section::SectionPlan;
+use super::section::{PlanTable, Plans};
 use crate::envelope::{CollectionId, ElementId, Envelope, Packed, PartialHeader, Payload, Target, ToPe};
 use crate::ids::PeId;
 use crate::moving::{Heading, Letter, Moving, What};
@@ -14,14 +14,13 @@ use crate::object::{CONSTRUCTOR, PupError};
 use crate::proto::location::{Load, Locations};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// What [`Pe::save`] writes, in its order.
 type SavedPe = (
     (u32, FxHashMap<(u16, PeId), u64>, Vec<f64>),
     FxHashMap<CollectionId, Vec<Parked>>,
     SavedPlaces,
-    FxHashMap<(u64, PeId), Arc<SectionPlan>>,
+    PlanTable,
     Moved,
     SavedCounts,
 );
@@ -45,7 +44,7 @@ impl Pe {
         self.pack_letters()?;
         let Self { serial, singles, credits, parked, reductions, plans, moved, account, node, .. } = self;
         let reductions = reductions.save(node.program())?;
-        written(&((serial, singles, credits), parked, reductions, plans, moved, counts(account)))
+        written(&((serial, singles, credits), parked, reductions, plans.all(), moved, counts(account)))
     }
 
     /// How many elements take part in reductions.
@@ -65,7 +64,7 @@ impl Pe {
     pub fn restore(&mut self, saved: &[u8]) -> Result<(), PupError> {
         let (ids, parked, reductions, plans, moved, counts): SavedPe = read(saved)?;
         (self.serial, self.singles, self.credits) = ids;
-        (self.parked, self.plans, self.moved) = (parked, plans, moved);
+        (self.parked, self.plans, self.moved) = (parked, Plans::of(plans), moved);
         self.reductions = Places::open(&reductions, self.node.program())?;
         self.has_more_to_do |= !self.moved.leaving.is_empty();
         self.account.restore(&counts);

@@ -10,6 +10,7 @@ use crate::ids::{NodeId, PeId};
 use crate::moving::{Audience, Heading, What};
 use crate::priority::Priority;
 use crate::proto::tree::{ARITY, TreeOver};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +28,74 @@ pub struct SectionPlan {
     /// The combining PE of its node, of the node above it and so on to the root, each with the count of
     /// members whose values come together there.
     pub path: Vec<(PeId, u64)>,
+}
+
+/// The plans of a PE: at least those used last. Who takes part in a reduction has the members from which they are made, so that
+/// those can go which nobody has used for long: programs may make a section for each reduction.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    /// Those used since the others were put aside.
+    recent: PlanTable,
+    others: PlanTable,
+    /// Of those in `recent`.
+    weight: usize,
+}
+
+/// Plans by section and home.
+pub(super) type PlanTable = FxHashMap<(u64, PeId), Arc<SectionPlan>>;
+
+/// Plans weigh as much as they have members, and this in addition: then there are some megabytes of them.
+const PLAN_WEIGHT: usize = 32;
+const RECENT_WEIGHT_MAX: usize = 1 << 19;
+
+impl Plans {
+    fn get(&mut self, key: (u64, PeId)) -> Option<Arc<SectionPlan>> {
+        if let Some(plan) = self.recent.get(&key) {
+            return Some(Arc::clone(plan));
+        }
+        let plan = self.others.remove(&key)?;
+        self.weight += weight(&plan);
+        self.recent.insert(key, Arc::clone(&plan));
+        Some(plan)
+    }
+
+    /// The same of a section of which a reduction is under way, or has just ended.
+    pub(super) fn of_reduction(&self, key: (u64, PeId)) -> Option<Arc<SectionPlan>> {
+        self.recent.get(&key).or_else(|| self.others.get(&key)).map(Arc::clone)
+    }
+
+    /// Adds one. Where there are many, those go that have not been used since that was so last, unless a reduction over
+    /// their section is `under_way`: its result may be for the members.
+    fn insert(
+        &mut self,
+        key: (u64, PeId),
+        plan: Arc<SectionPlan>,
+        under_way: impl FnOnce() -> FxHashSet<u64>,
+    ) {
+        if self.weight > RECENT_WEIGHT_MAX {
+            let under_way = under_way();
+            self.others.retain(|(section, _), _| under_way.contains(section));
+            self.others.extend(std::mem::take(&mut self.recent));
+            self.weight = 0;
+        }
+        self.weight += weight(&plan);
+        self.recent.insert(key, plan);
+    }
+
+    /// All of them, to be saved.
+    pub(super) fn all(&self) -> PlanTable {
+        self.others.iter().chain(&self.recent).map(|(key, plan)| (*key, Arc::clone(plan))).collect()
+    }
+
+    /// Those that were saved.
+    pub(super) fn of(saved: PlanTable) -> Self {
+        let weight = saved.values().map(|plan| weight(plan)).sum();
+        Self { recent: saved, others: PlanTable::default(), weight }
+    }
+}
+
+fn weight(plan: &SectionPlan) -> usize {
+    plan.members.len() + PLAN_WEIGHT
 }
 
 impl Pe {
@@ -94,12 +163,13 @@ impl Pe {
         members: &Arc<Vec<ElementIndex>>,
         home: PeId,
     ) -> Option<Arc<SectionPlan>> {
-        if let Some(plan) = self.plans.get(&(id, home)) {
-            return Some(Arc::clone(plan));
+        if let Some(plan) = self.plans.get((id, home)) {
+            return Some(plan);
         }
         let known = self.collection(collection)?;
         let plan = Arc::new(self.make_plan(id, &known, members, home)?);
-        self.plans.insert((id, home), Arc::clone(&plan));
+        let Self { plans, reductions, .. } = self;
+        plans.insert((id, home), Arc::clone(&plan), || reductions.under_way());
         Some(plan)
     }
 
@@ -135,4 +205,33 @@ impl Pe {
 /// Picks one of `count` places, a different one for each section. There is at least one place.
 fn rank(id: u64, count: usize) -> usize {
     (id % count.max(1) as u64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_of_sections_that_nobody_uses_any_more_go() {
+        let members = Arc::new(vec![ElementIndex([0; 3]); 1 << 14]);
+        let plan =
+            |id| Arc::new(SectionPlan { id, members: Arc::clone(&members), here: 1, path: Vec::new() });
+        let (mut plans, home) = (Plans::default(), PeId(0));
+        // Of the first a reduction is under way all the time, the second is used now and then.
+        for id in 0..1000 {
+            assert!(plans.get((id, home)).is_none());
+            plans.insert((id, home), plan(id), || FxHashSet::from_iter([0]));
+            assert!(id % 10 > 0 || plans.get((1, home)).is_some() || id == 0, "{id}");
+            assert!(plans.get((id, home)).is_some(), "what was made last is there");
+        }
+        assert!(plans.of_reduction((0, home)).is_some() && plans.of_reduction((2, home)).is_none());
+        let count = plans.all().len();
+        assert!((32..80).contains(&count), "{count} are left");
+        let mut saved = Plans::of(plans.all());
+        plans.insert((1000, home), plan(1000), FxHashSet::default);
+        saved.insert((1000, home), plan(1000), FxHashSet::default);
+        assert!(saved.of_reduction((0, home)).is_some(), "who goes on puts them aside once more");
+        (1001..1100).for_each(|id| saved.insert((id, home), plan(id), FxHashSet::default));
+        assert!(saved.of_reduction((0, home)).is_none() && saved.all().len() < 80);
+    }
 }

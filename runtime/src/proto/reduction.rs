@@ -243,6 +243,11 @@ impl<V> Reductions<V> {
         true
     }
 
+    /// What unfinished reductions are of, once for each of them.
+    pub fn open(&self) -> impl Iterator<Item = u64> {
+        self.open.keys().map(|(key, _)| *key)
+    }
+
     /// Count of unfinished reductions.
     #[must_use]
     pub fn len(&self) -> usize {
