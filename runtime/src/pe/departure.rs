@@ -1,6 +1,7 @@
 //! Elements that go to other PEs, and come from there.
 
 use super::scheduler::{Scheduler, moved_broadcast};
+use super::seeds::is_seed;
 use crate::envelope::{
     CollectionId, ElementId, ElementIndex, Envelope, MembersHere, Packed, Payload, Target, ToPe,
 };
@@ -286,6 +287,9 @@ impl Scheduler {
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
         shelf.store.put(element.index, &state)?;
         self.look_at_mobility(element);
+        if is_seed(element) {
+            self.pe.seed_came();
+        }
         self.pe.account().arrived();
         self.pe.loads.arrived(element, len_bytes);
         mailbox.into_iter().for_each(|letter| self.pe.receives(element, letter));

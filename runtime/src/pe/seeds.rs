@@ -68,6 +68,14 @@ impl Pe {
         self.may_ask_for_seeds();
     }
 
+    /// A seed is here that was made elsewhere, or before the run went on from a checkpoint: nothing of what was known of seeds is
+    /// in that.
+    pub(super) fn seed_came(&mut self) {
+        if !self.seeds.are_used {
+            self.seed_made();
+        }
+    }
+
     /// There are seeds, or all have come that are to come for now.
     pub(super) fn may_ask_for_seeds(&mut self) {
         (self.seeds.are_used, self.seeds.may_ask) = (true, true);

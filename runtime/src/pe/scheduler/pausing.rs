@@ -11,6 +11,7 @@ use crate::pe::account::SavedCounts;
 use crate::pe::contributors::SavedContributors;
 use crate::pe::inbox::Arrival;
 use crate::pe::saving::{read, written};
+use crate::pe::seeds::is_seed;
 use crate::priority::Priority;
 use crate::proto::number_set::NumberSet;
 use crate::saved::{Paused, RecordHeader, RecordOf, Save, SavedPlace, Sent, ToKeep};
@@ -122,6 +123,9 @@ impl Scheduler {
         let is_over = waiting.queue.first().is_some_and(|envelope| matches!(envelope.target, Target::Stop));
         self.pe.queue.put_back(waiting.queue);
         let here = if is_over { Vec::new() } else { waiting.came };
+        if here.iter().any(|element| is_seed(*element)) {
+            self.pe.seed_came();
+        }
         here.into_iter().for_each(|element| self.has_arrived(element));
         came.extend(waiting.arrived.into_iter().map(Arrival::One));
         self.take_in(&mut came);
