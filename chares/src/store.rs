@@ -449,7 +449,7 @@ fn ended(site: Site, pe: &mut Pe) {
     pe.chare_left();
     let element = ElementId { collection: site.collection, index: site.index };
     if site.collection.as_singles().is_some() {
-        pe.single_ended(element);
+        pe.single_ended(element, site.mover.as_deref());
     } else {
         pe.element_ended(element, site.home, site.remains());
     }

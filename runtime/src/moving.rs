@@ -60,6 +60,24 @@ pub enum Moving {
     /// What is left of an element that was destroyed elsewhere comes home, as an element comes that moves: in place of its
     /// state with how far it came.
     Remains(Box<Record>),
+    /// A single chare has ended away from home: for the PE where it is at home.
+    Gone {
+        /// The chare.
+        chare: ElementId,
+        /// Where it ended it had been since its move of that number.
+        epoch: u32,
+        /// It has taken so many messages that were numbered at its home.
+        taken: u64,
+        /// It has sent so many messages to many.
+        spoken: u64,
+    },
+    /// A single chare that ended on the receiving PE is forgotten at its home.
+    Forget {
+        /// The chare.
+        chare: ElementId,
+        /// It came with its move of that number.
+        epoch: u32,
+    },
 }
 
 /// To whom a message for many goes.

@@ -27,6 +27,12 @@ impl Snapshot {
         self.records.iter().filter(|(header, _)| matches!(header.of, RecordOf::Chare(_))).count()
     }
 
+    /// Bytes of what PEs keep beside their chares.
+    pub(crate) fn pe_bytes(&self) -> usize {
+        let of_pes = self.records.iter().filter(|(header, _)| matches!(header.of, RecordOf::Pe));
+        of_pes.map(|(_, packed)| packed.len_bytes()).sum()
+    }
+
     fn where_pe<'a>(&'a self, is_wanted: impl Fn(PeId) -> bool + 'a) -> SavedRecords<'a> {
         Box::new(self.records.iter().filter(move |(header, _)| is_wanted(header.pe)).cloned().map(Ok))
     }

@@ -1,7 +1,10 @@
 //! Elements of arrays that are destroyed, and made again, while others send to them and reduce.
 
+use crate::checkpoints::run_and_keep;
 use chares::prelude::*;
 use chares::{Gather, InProcess, On};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const COUNT: u32 = 12;
 
@@ -69,6 +72,12 @@ impl Leaf {
     #[entry]
     fn notes(&self) -> Vec<u32> {
         self.notes.clone()
+    }
+
+    /// Sends a note to all of an array.
+    #[entry]
+    fn shout(&mut self, all: Array<Self>, ctx: &mut Ctx<'_, Self>) {
+        all.note(ctx, 7);
     }
 
     #[entry]
@@ -282,6 +291,34 @@ fn a_single_chare_ends_where_it_has_moved_to_and_nothing_of_it_is_kept() {
         let chares: u64 = run.unwrap().iter().flat_map(|node| &node.pes).map(|pe| pe.chares).sum();
         assert_eq!(chares, 0);
     }
+}
+
+#[test]
+fn pes_forget_single_chares_that_have_moved_once_and_ended() {
+    let kept_of = |count: u32| {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&is_over);
+        let drive = |main: &mut Driver| {
+            let leaves = leaves(main);
+            let all: Vec<_> = (0..count).map(|_| main.chare::<Leaf>((0, false), On::Pe(1))).collect();
+            for (solo, to) in all.iter().zip([0, 2].into_iter().cycle()) {
+                solo.go(main, to);
+                solo.note(main, 1);
+            }
+            main.quiescence()?;
+            // What each says to all goes by way of its home.
+            all.iter().for_each(|solo| solo.shout(main, leaves));
+            all.iter().for_each(|solo| solo.end(main));
+            main.quiescence()?;
+            is_over.store(true, Ordering::Relaxed);
+            (0..5).try_for_each(|_| tell(main, &leaves).map(drop))
+        };
+        let rule = move |_| asked.load(Ordering::Relaxed);
+        let ((), taken) = run_and_keep(program(), &InProcess::new(&[1, 2]), rule, drive);
+        taken.last().expect("a run that waits has checkpoints").pe_bytes()
+    };
+    let [few, many] = [10, 500].map(kept_of);
+    assert!(many < few + 1000, "{few} bytes after a few, {many} after many");
 }
 
 #[test]

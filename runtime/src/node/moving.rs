@@ -45,6 +45,13 @@ impl Checks<'_> {
                 }
                 self.check_partial_content(header)
             }
+            Moving::Gone { chare, .. } | Moving::Forget { chare, .. }
+                if chare.collection.as_singles().is_none() =>
+            {
+                impossible("an element of an array that is forgotten")
+            }
+            Moving::Gone { chare, .. } => self.check_home(*chare, pe),
+            Moving::Forget { chare, .. } => self.check_element(*chare).map(|_| ()),
             Moving::Ask { pe } => self.check_place(*pe),
             Moving::MayAsk => Ok(()),
         }

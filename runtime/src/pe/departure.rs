@@ -183,7 +183,8 @@ impl Scheduler {
                 let bytes =
                     if let Payload::Packed(packed) = &payload { packed.len_bytes() as u64 } else { 0 };
                 self.pe.loads.departed(element, bytes);
-                if home == self.pe.id {
+                // What is said to all never means single chares.
+                if home == self.pe.id && element.collection.as_singles().is_none() {
                     let movers = self.pe.moved.movers.entry(element.collection).or_default();
                     movers.insert(element.index);
                 }
@@ -260,6 +261,14 @@ impl Scheduler {
             }
             Moving::Arrive(record) => return self.arrive(record, payload),
             Moving::Remains(record) => return self.take_remains(record, payload),
+            Moving::Gone { chare, epoch, taken, spoken } => {
+                self.pe.take_gone(chare, (epoch, taken), spoken);
+            }
+            Moving::Forget { chare, epoch } => {
+                if !self.is_here(chare) {
+                    self.pe.forget(chare, epoch);
+                }
+            }
             Moving::Ask { pe } => self.pe.asked_for_seeds(pe),
             Moving::MayAsk => self.pe.may_ask_for_seeds(),
             Moving::Spoken { chare, number, audience } => {

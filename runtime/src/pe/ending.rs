@@ -27,6 +27,12 @@ pub(super) struct Ended {
     pub(super) remains: Remains,
 }
 
+/// A single chare that has been; if it had moved, its home, and how many messages it has sent to many since.
+pub(super) struct EndedSingle {
+    pub(super) element: ElementId,
+    pub(super) moved: Option<(PeId, u64)>,
+}
+
 impl Pe {
     /// An element of an array, which was made on the PE `home`, has been destroyed here. Until the present message has been
     /// dealt with that counts as under way.
@@ -36,10 +42,15 @@ impl Pe {
         self.has_more_to_do = true;
     }
 
-    /// A single chare has been destroyed here. What it did in the present message is still to be counted.
-    pub fn single_ended(&mut self, element: ElementId) {
-        if self.loads.is_on {
-            self.ended_singles.push(element);
+    /// A single chare has been destroyed here. What it did in the present message is still to be counted; if it had moved, its
+    /// home is told then, and until then that counts as under way.
+    pub fn single_ended(&mut self, element: ElementId, mover: Option<&Mover>) {
+        let moved = mover.map(|mover| (mover.home, mover.spoken));
+        if moved.is_some() {
+            self.account().goes_on(1);
+        }
+        if moved.is_some() || self.loads.is_on {
+            self.ended_singles.push(EndedSingle { element, moved });
             self.has_more_to_do = true;
         }
     }

@@ -46,7 +46,7 @@ use crate::priority::Priority;
 use account::Account;
 use bytes::Bytes;
 use doing::Doing;
-use ending::Ended;
+use ending::{Ended, EndedSingle};
 use gathering::Gathering;
 use loads::Loads;
 use moving::Moved;
@@ -90,7 +90,7 @@ pub struct Pe {
     seeds: Seeds,
     /// Elements that have been destroyed by the present message.
     ended: Vec<Ended>,
-    ended_singles: Vec<ElementId>,
+    ended_singles: Vec<EndedSingle>,
     /// The element whose entry method or constructor runs, or ran last for the current message.
     running: Option<ElementIndex>,
     doing: Doing,

@@ -29,7 +29,7 @@ pub struct Mover {
     /// How many messages it has sent to each element since.
     sent: FxHashMap<ElementId, u64>,
     /// How many it has sent to many at once.
-    spoken: u64,
+    pub(super) spoken: u64,
 }
 
 impl Mover {
@@ -323,6 +323,42 @@ impl Pe {
                     }
                 }
             }
+        }
+    }
+
+    /// A single chare that has moved has ended here, and has sent so many messages to many.
+    pub(super) fn tell_gone(&mut self, chare: ElementId, home: PeId, spoken: u64) {
+        if home == self.id {
+            return self.forget_speech(chare, spoken);
+        }
+        let Some((epoch, taken)) = self.moved.locations.last_word(chare, home) else { return };
+        self.account().goes_on(1);
+        let gone = Moving::Gone { chare, epoch, taken, spoken };
+        self.say(home, gone, Payload::packed(Packed::default()));
+    }
+
+    /// A single chare that is at home here has ended elsewhere: what is known of it goes if nobody can need it.
+    pub(super) fn take_gone(&mut self, chare: ElementId, (epoch, taken): (u32, u64), spoken: u64) {
+        self.forget_speech(chare, spoken);
+        if let Some(at) = self.moved.locations.gone(chare, epoch, taken) {
+            self.look_around();
+            self.account().goes_on(1);
+            let forget = ToPe::Moving(Box::new(Moving::Forget { chare, epoch }));
+            // What waits there for the chare has its turn before: who knows nothing of it would keep that.
+            self.dispatch(at, forget, i32::MAX.into(), Payload::packed(Packed::default()));
+        }
+    }
+
+    /// Nothing comes any more for a chare that has ended here.
+    pub(super) fn forget(&mut self, chare: ElementId, epoch: u32) {
+        self.moved.locations.forget(chare, epoch);
+        self.look_around();
+    }
+
+    /// A chare has said so much to many, and says no more.
+    fn forget_speech(&mut self, chare: ElementId, spoken: u64) {
+        if self.moved.speeches.get(&chare).is_some_and(|speech| speech.next == spoken) {
+            self.moved.speeches.remove(&chare);
         }
     }
 

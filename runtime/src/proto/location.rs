@@ -15,6 +15,11 @@
 //! - A chare that moves is a sender of its own from then on, and its numbers travel with it. Its `Begin` goes from where
 //!   it was before its first move, behind all that it sent from there.
 //!
+//! - What is known of one that has ended, and of which there will be no other, is forgotten where it can be known that nothing is
+//!   on its way to it any more, and that nobody else would send it anything but plain: if it has left home once, home has told
+//!   nobody where it was, has passed on only what it has numbered itself, and all of that had come. The last place says so to home
+//!   and forgets when that answers; [`gone`](Locations::gone) decides. Of others it stays known where they ended.
+//!
 //! Who does not move pays for none of this. It is the home-based location management of Charm++ with numbers added
 //! (Lawlor and Kalé, "Supporting dynamic parallel object arrays", 2003); there messages may overtake each other.
 
@@ -159,6 +164,9 @@ struct Known<K, M> {
     waiting: Vec<Parcel<K, M>>,
     /// Who has been told of this place.
     told: Vec<PeId>,
+    /// All that was passed on from here was numbered here. Not so, as far as is known, of what was saved.
+    #[serde(skip)]
+    has_numbered_all: bool,
 }
 
 type Streams<K, M> = FxHashMap<Sender<K>, Stream<K, M>>;
@@ -373,6 +381,33 @@ impl<K: Copy + Eq + Hash + Ord, M> Locations<K, M> {
         Ok(())
     }
 
+    /// What is to be told to the home of an element that has ended here, away from there: the number of the move with which it
+    /// came, and how many messages it has taken that were numbered at home.
+    #[must_use]
+    pub fn last_word(&self, key: K, home: PeId) -> Option<(u32, u64)> {
+        let known = self.known.get(&key)?;
+        let stream = known.here.as_ref()?.get(&Sender::Pe(home));
+        Some((known.epoch, stream.map_or(0, |stream| stream.next)))
+    }
+
+    /// The element, which is at home here, has ended where it was since that move, and has taken so many messages that were
+    /// numbered here. Forgets it if nothing can be on its way to it, and says where it has to be [forgotten](Self::forget) too.
+    pub fn gone(&mut self, key: K, epoch: u32, taken: u64) -> Option<PeId> {
+        let known = self.known.get(&key)?;
+        let is_alone = known.has_numbered_all && known.told.is_empty() && known.here.is_none();
+        if (known.epoch, epoch, known.sent) != (1, 1, taken) || !is_alone {
+            return None;
+        }
+        self.known.remove(&key).map(|known| known.at)
+    }
+
+    /// Its home has forgotten the element, which has ended here after that move.
+    pub fn forget(&mut self, key: K, epoch: u32) {
+        if self.known.get(&key).is_some_and(|known| known.here.is_some() && known.epoch == epoch) {
+            self.known.remove(&key);
+        }
+    }
+
     fn known_or_at_home(&mut self, key: K, home: PeId) -> Option<&mut Known<K, M>> {
         if home == self.me {
             return Some(self.known.entry(key).or_insert_with(|| Known::at_home(home)));
@@ -384,13 +419,23 @@ impl<K: Copy + Eq + Hash + Ord, M> Locations<K, M> {
 impl<K: Copy + Eq + Hash + Ord, M> Known<K, M> {
     /// Of an element that is at `at` or on its way there.
     fn somewhere(at: PeId, epoch: u32) -> Self {
-        Self { at, epoch, sent: 0, has_begun: false, here: None, waiting: Vec::new(), told: Vec::new() }
+        Self {
+            at,
+            epoch,
+            sent: 0,
+            has_begun: false,
+            here: None,
+            waiting: Vec::new(),
+            told: Vec::new(),
+            has_numbered_all: false,
+        }
     }
 
     /// Of one that is here, and has never been away. What was sent plain has been delivered.
     fn at_home(me: PeId) -> Self {
         let open = Stream { begun: [true; 2], ..Stream::default() };
-        Self { here: Some([(Sender::Pe(me), open)].into_iter().collect()), ..Self::somewhere(me, 0) }
+        let here = Some([(Sender::Pe(me), open)].into_iter().collect());
+        Self { here, has_numbered_all: true, ..Self::somewhere(me, 0) }
     }
 
     fn move_to(&mut self, at: PeId, epoch: u32) {
@@ -413,6 +458,7 @@ impl<K: Copy + Eq + Hash + Ord, M> Known<K, M> {
         } else if self.at == me {
             self.waiting.push(parcel);
         } else {
+            self.has_numbered_all &= parcel.stamp.is_some_and(|(sender, _)| sender == Sender::Pe(me));
             parcel.epoch = self.epoch;
             out.push(Output::Send(self.at, parcel));
         }

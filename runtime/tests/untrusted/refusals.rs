@@ -175,6 +175,18 @@ fn what_is_said_of_chares_that_move_is_refused_where_it_cannot_be() {
     taken(2, &tell(sound, 3));
     refused(2, &tell(outside, 3), "element [9]");
     refused(2, &tell(sound, 4), "PE 4");
+    let single = |creator| ElementId {
+        collection: CollectionId::singles(0),
+        index: ElementIndex::of_single(PeId(creator), PeId(1), 5),
+    };
+    let gone = |chare| moving(1, Moving::Gone { chare, epoch: 1, taken: 2, spoken: 0 });
+    let forget = |chare| moving(1, Moving::Forget { chare, epoch: 1 });
+    taken(2, &gone(single(3)));
+    taken(2, &forget(single(3)));
+    refused(2, &gone(single(9)), "element");
+    refused(2, &forget(single(9)), "element");
+    refused(2, &gone(cell(1)), "that is forgotten");
+    refused(2, &forget(sound), "that is forgotten");
     let introduce = |element, home, chare| moving(1, Moving::Introduce { element, home: PeId(home), chare });
     taken(2, &introduce(sound, 2, cell(1)));
     refused(2, &introduce(sound, 1, cell(1)), "at home on PE 1");

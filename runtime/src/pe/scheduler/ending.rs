@@ -7,7 +7,7 @@ use crate::envelope::{
 use crate::ids::PeId;
 use crate::moving::{Moving, Record};
 use crate::object::PupError;
-use crate::pe::ending::{Ended, Remains};
+use crate::pe::ending::{Ended, EndedSingle, Remains};
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -16,8 +16,12 @@ use std::collections::BTreeMap;
 impl Scheduler {
     /// Sends home what is left of elements that have been destroyed by the message that has just been dealt with.
     pub(super) fn bury(&mut self) {
-        while let Some(element) = self.pe.ended_singles.pop() {
+        while let Some(EndedSingle { element, moved }) = self.pe.ended_singles.pop() {
             self.pe.loads.ended(element);
+            if let Some((home, spoken)) = moved {
+                self.pe.tell_gone(element, home, spoken);
+                self.pe.account().processed();
+            }
         }
         if self.pe.ended.is_empty() {
             return;

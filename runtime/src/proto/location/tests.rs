@@ -2,6 +2,7 @@
 //! concerns all of them goes on: broadcasts, reductions and the search for quiescence.
 
 mod collectives;
+mod ending;
 
 use super::*;
 use crate::ids::NodeId;
@@ -11,6 +12,7 @@ use std::hash::Hasher as _;
 use std::time::Duration;
 
 use collectives::{Collectives, ROOT, Word};
+use ending::Mortal;
 
 /// Number of an element; its home is the PE of that number modulo the count of PEs.
 type Key = u32;
@@ -46,6 +48,9 @@ enum Wire {
     Introduce(Key, Key),
     Arrive(Key, Element, Luggage<Key, Note>, Vec<Note>),
     Collective(Word),
+    /// An element has ended: since which move it was there, and how many messages that were numbered at home it has taken.
+    Gone(Key, u32, u64),
+    Forget(Key, u32),
 }
 
 /// What a careless programmer could have got wrong. Each is found by the same test that finds nothing otherwise.
@@ -85,6 +90,12 @@ enum Mistake {
     TellsThoseHere,
     /// The search for quiescence does not count elements that are on their way.
     ForgetsTravellers,
+    /// Home forgets an element that has ended while something is on its way to it.
+    ForgetsTooSoon,
+    /// Home forgets one of which it has told others.
+    ForgetsWhatOthersKnow,
+    /// Home forgets one for which it has passed on what others have numbered.
+    ForgetsWhatOthersNumber,
 }
 
 const MISTAKES: [Mistake; 17] = [
@@ -125,6 +136,7 @@ struct Pe {
     wrong: Option<String>,
     mistake: Option<Mistake>,
     collectives: Collectives,
+    mortal: Option<Mortal>,
     trace: rustc_hash::FxHasher,
 }
 
@@ -148,6 +160,7 @@ impl Pe {
             wrong: None,
             mistake: None,
             collectives: Collectives::new(PeId(me), pes),
+            mortal: None,
             trace: rustc_hash::FxHasher::default(),
         }
     }
@@ -164,6 +177,7 @@ impl Pe {
     fn send(&mut self, from: Key, to: Key, budget: u32, out: &mut Outbox<Wire>) {
         let class = self.random.class();
         let home = self.home(to);
+        self.note_sent(to);
         let element = self.here.get_mut(&from).unwrap();
         let count = element.sent.entry((to, class == Class::Large)).or_default();
         let note = Note { from, class, number: *count, budget, hops: 0 };
@@ -305,6 +319,8 @@ impl Pe {
                 }
             }
             Wire::Collective(word) => self.hear(word, out),
+            Wire::Gone(key, epoch, taken) => self.hear_of_end(key, (epoch, taken), out),
+            Wire::Forget(key, epoch) => self.locations.forget(key, epoch),
         }
         self.carry_out(outputs, out);
     }
@@ -312,6 +328,9 @@ impl Pe {
     /// Runs an entry method.
     fn run(&mut self, key: Key, note: Note, out: &mut Outbox<Wire>) {
         let Some(element) = self.here.get_mut(&key) else {
+            if self.has_ended(key) {
+                return;
+            }
             self.wrong
                 .get_or_insert(format!("a message for element {key} ran on {:?}, where it is not", self.me));
             return;
@@ -331,6 +350,9 @@ impl Pe {
         for _ in 0..note.budget.min(2) {
             let to = u32::try_from(self.random.below(u64::from(self.elements))).unwrap();
             self.send(key, to, note.budget / 2, out);
+        }
+        if self.ends(key, out) {
+            return;
         }
         if self.moves_one_in > 0 && self.random.below(self.moves_one_in) == 0 {
             let to = PeId(u32::try_from(self.random.below(u64::from(self.pes))).unwrap());
