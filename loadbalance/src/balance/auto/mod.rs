@@ -13,6 +13,7 @@
 //! After each decision it compares what the run got with what was expected ([`Record`]): whether its chares do more work in a
 //! second, whatever loads and speeds promise. If they do not, it expects less of the next decision.
 
+mod answer;
 mod level;
 mod outcome;
 mod record;
@@ -21,6 +22,7 @@ mod speed;
 mod tests;
 mod trial;
 
+pub use answer::{Answer, Why};
 pub use level::Level;
 pub use record::Record;
 
@@ -35,7 +37,6 @@ use super::view::{Times, View, ViewError};
 use super::{Balancer, memory};
 use outcome::Outcome;
 use speed::Speed;
-use std::fmt;
 use trial::Trial;
 
 /// What a user may say about `auto`.
@@ -97,48 +98,6 @@ pub struct Sample<'a> {
     pub decide_s: f64,
 }
 
-/// What to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// Nothing, for this reason.
-    Wait(Why),
-    /// These moves; the balancer that found them is named.
-    Move(Decision, &'static str),
-}
-
-/// Why nothing moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// No chare has done anything.
-    NoWork,
-    /// There are too few measurements to know what noise is.
-    TooFew,
-    /// Moves that were decided have not all been made.
-    Moving,
-    /// The imbalance is not more than noise makes.
-    Even,
-    /// There is an imbalance, and no balancer has an answer.
-    NoBetter,
-    /// The imbalance was not there in the last measurement.
-    Unconfirmed,
-    /// Moves would cost more than has been lost, or than can still be gained.
-    NotWorth,
-}
-
-impl fmt::Display for Why {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::NoWork => "no chare has done anything",
-            Self::TooFew => "there are too few measurements yet",
-            Self::Moving => "chares are still on their way",
-            Self::Even => "the imbalance is not more than noise makes",
-            Self::NoBetter => "no balancer knows a better placement",
-            Self::Unconfirmed => "the imbalance has been measured only once",
-            Self::NotWorth => "moving would cost more than it brings",
-        })
-    }
-}
-
 /// What the last measurement showed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Look {
@@ -156,6 +115,8 @@ pub struct Look {
 pub struct Auto {
     settings: Settings,
     speeds: Vec<Speed>,
+    /// The work of each PE that cannot move.
+    background: Vec<Level>,
     /// The part of the work of all that each chare does.
     shares: Vec<Level>,
     /// Until when what is measured of each chare is about a time when it was away.
@@ -181,6 +142,7 @@ impl Auto {
         Self {
             settings,
             speeds: Vec::new(),
+            background: Vec::new(),
             shares: Vec::new(),
             away_s: Vec::new(),
             last_s: 0.0,
@@ -328,7 +290,9 @@ impl Auto {
         let view = sample.view;
         if self.speeds.len() != view.pes.len() {
             self.speeds = vec![Speed::new(); view.pes.len()];
+            self.background = vec![Level::new(); view.pes.len()];
         }
+        self.background.iter_mut().zip(&view.pes).for_each(|(level, pe)| level.observe(pe.background));
         if self.shares.len() > view.chares.len() {
             self.shares.clear();
             self.away_s.clear();
@@ -378,6 +342,10 @@ impl Auto {
         let mut variance = vec![0.0; times.work.len()];
         for (level, speed) in self.speeds.iter().zip(&mut times.speed) {
             *speed = level.value();
+        }
+        for (level, (work, variance)) in self.background.iter().zip(times.work.iter_mut().zip(&mut variance))
+        {
+            (*work, *variance) = (level.forecast().max(0.0), level.error() * level.error());
         }
         for (level, chare) in self.shares.iter().zip(&view.chares) {
             times.work[chare.pe as usize] += level.forecast().max(0.0) * work;
@@ -500,8 +468,9 @@ impl Auto {
     /// The view with levels in place of the last measurements.
     fn smoothed(&self, view: &View, work: f64) -> View {
         let mut view = view.clone();
-        for (pe, speed) in view.pes.iter_mut().zip(&self.speeds) {
+        for (pe, (speed, background)) in view.pes.iter_mut().zip(self.speeds.iter().zip(&self.background)) {
             pe.part.speed = speed.value();
+            pe.background = background.forecast().max(0.0);
             if speed.is_too_slow() {
                 // Whoever holds as much as he may takes nothing.
                 pe.memory_bytes = Some(0);

@@ -340,6 +340,27 @@ fn chares_that_have_ended_are_not_waited_for() {
     assert_eq!(samples, before.map(|(_, level)| level.samples() + 1).collect::<Vec<_>>());
 }
 
+/// What chares do that come and go is work of their PE, and no steadier than they.
+#[test]
+fn noise_of_what_cannot_move_moves_nothing() {
+    let (mut moves, mut chares) = (0, 0);
+    for seed in SEEDS {
+        let (mut auto, mut random) = (Auto::new(Settings::default()), Random::new(seed));
+        let mut view = View::new(&crate::Part::each(&[1.0; 4]), (0..40).map(|at| (at / 10, 0.01)));
+        chares += view.chares.len();
+        for second in 0..60 {
+            view.pes.iter_mut().for_each(|pe| pe.background = 0.5 * (1.0 + 0.1 * random.normal()).max(0.0));
+            if let Answer::Move(decision, _) =
+                answer(&mut auto, &mut view, f64::from(second), 1.0, (None, 1e8))
+            {
+                moves += decision.moves.len();
+            }
+        }
+    }
+    println!("{moves} of {chares} chares moved");
+    assert!(20 * moves < chares, "{moves} of {chares} moved");
+}
+
 #[test]
 fn those_behind_chares_that_have_ended_close_the_ranks() {
     let mut auto = Auto::new(Settings::default());
