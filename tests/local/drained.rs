@@ -1,8 +1,9 @@
 //! Nodes that leave a run, which goes on without them, and nodes that join it.
 
 use super::{METACHARE, MISBEHAVING, command, run};
-use harness::{is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};
+use harness::{after, is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 /// Prints what checkpoints hold, in the order of kinds and PEs.
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/reader.py");
@@ -165,4 +166,29 @@ fn who_dies_before_it_has_joined_is_refused_and_the_run_goes_on() {
     assert!(refused.last_error().starts_with("error: node \"c\""), "{refused:?}");
     let done = running.done();
     assert_eq!(done.code, 0, "{done:?}");
+}
+
+#[test]
+fn the_driver_goes_on_while_the_process_of_a_node_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1, 1]);
+    let slow = write(folder, "slow", &format!("#!/bin/sh\nsleep 4\nexec {MISBEHAVING} \"$@\"\n"));
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+    write(folder, "more.toml", &format!("[[node]]\nname = \"c\"\npes = 1\nbinary = {slow:?}\n"));
+    let words = ["run", "asking", "--seconds", "12", "--balance", "greedy", "--speed", "equal"];
+    let running = start(&mut command(MISBEHAVING, folder, &words));
+    wait_for_work(folder);
+    let name = run(MISBEHAVING, folder, &["watch", "--list"]).stdout;
+    let adding = ["nodes", "add", name.trim(), "c", "--nodes", "more.toml"];
+    let adding = start(&mut command(MISBEHAVING, folder, &adding));
+    // What is asked meanwhile waits for its turn.
+    let drained = run(MISBEHAVING, folder, &["nodes", "drain", name.trim(), "c"]);
+    assert!(drained.code == 0 && drained.stdout.starts_with("c has left: "), "{drained:?}");
+    let joined = adding.done();
+    assert!(joined.code == 0 && joined.stdout.starts_with("c has joined with 1 PE, "), "{joined:?}");
+    let done = running.done();
+    let most = after(&done.stdout, "waited ").unwrap_or_else(|| panic!("{done:?}"));
+    let most: u64 = most.parse().unwrap();
+    assert!(most < 3000, "the driver waited for {most} ms: {done:?}");
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use command::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Args, Clone, Debug, Serialize, Deserialize)]
 struct Lines {
@@ -106,6 +106,23 @@ fn sleeping(main: &mut Driver, naps: Naps) -> Result<(), RunError> {
     slept.wait(main).map(drop)
 }
 
+/// Asks chares again and again, and says how long it waited most.
+fn asking(main: &mut Driver, naps: Naps) -> Result<(), RunError> {
+    let sleepers = main.array::<Sleeper>(2, ());
+    main.init_over()?;
+    let (began, mut most) = (Instant::now(), Duration::ZERO);
+    while began.elapsed() < Duration::from_secs(naps.seconds) {
+        let asked = Instant::now();
+        let (callback, slept) = main.pending();
+        sleepers.broadcast(main, Sleep(0, callback));
+        slept.wait(main)?;
+        most = most.max(asked.elapsed());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    println!("waited {} ms at most", most.as_millis());
+    Ok(())
+}
+
 /// Never looks at its run again, in the middle of a file.
 fn stubborn(main: &mut Driver, _: Lines) -> Result<(), RunError> {
     let unfinished = |e: std::io::Error| RunError::Output(e.to_string());
@@ -151,6 +168,7 @@ fn main() -> std::process::ExitCode {
         .app(App::new("panicking", "Panics", panicking))
         .app(App::new("printing", "Prints", printing))
         .app(App::new("sleeping", "Sleeps in entry methods", sleeping))
+        .app(App::new("asking", "Asks chares again and again", asking))
         .app(App::new("talking", "Prints on the nodes", talking))
         .main()
 }

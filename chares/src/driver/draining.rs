@@ -1,5 +1,6 @@
 //! A node leaves while the run goes on: its PEs go to the others.
 
+use super::joining::Coming;
 use super::{Driver, Joining};
 use crate::program::RunError;
 use runtime::codec::Order;
@@ -31,6 +32,8 @@ pub(super) struct Nodes {
     on_left: Option<OnLeft>,
     /// How a node may join, if one may.
     pub(super) joining: Option<Joining>,
+    /// Who is to join as soon as its process has come.
+    pub(super) coming: Option<Coming>,
     /// The process that was wanted for one more node, or why there is none.
     pub(super) recruited: Option<Result<Box<Recruit>, Failure>>,
     /// Whether any has joined.
@@ -46,6 +49,7 @@ impl Nodes {
             ended: BTreeSet::new(),
             on_left: None,
             joining: None,
+            coming: None,
             recruited: None,
             has_grown: false,
         }
@@ -54,6 +58,13 @@ impl Nodes {
     /// The node that is there and is called so.
     pub(super) fn is_there(&self, name: &str, topology: &Topology) -> bool {
         name == "launcher" || topology.compute_nodes().iter().any(|node| self.name(*node) == name)
+    }
+
+    /// Who was to join, if its process has come, or will not.
+    pub(super) fn who_has_come(&mut self) -> Option<(Coming, Result<Box<Recruit>, Failure>)> {
+        self.coming.as_ref()?;
+        let recruited = self.recruited.take()?;
+        Some((self.coming.take()?, recruited))
     }
 
     /// A node has joined under that name.

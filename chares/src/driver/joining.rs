@@ -7,8 +7,9 @@ use runtime::config::NodeConfig;
 use runtime::envelope::PeOrder;
 use runtime::failure::{Failure, Kind};
 use runtime::ids::PeId;
-use runtime::monitor::requests::Answer;
+use runtime::monitor::requests::{Answer, Asked};
 use runtime::monitor::wire::NodeInfo;
+use runtime::node::Recruit;
 use runtime::proto::membership::{NAME_BYTES_MAX, PES_MAX};
 use std::fmt;
 use std::ops::Range;
@@ -29,6 +30,17 @@ impl fmt::Debug for Joining {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Joining").field("kernel", &self.kernel).finish_non_exhaustive()
     }
+}
+
+/// A node that somebody wants to join, and whose process starts.
+#[derive(Debug)]
+pub(super) struct Coming {
+    /// By whom.
+    pub(super) asked: Asked,
+    /// Since when.
+    pub(super) began: Instant,
+    /// The speed of its PEs, if the nodes file says it.
+    pub(super) speed: Option<f64>,
 }
 
 /// A node that has joined.
@@ -66,23 +78,34 @@ impl Driver {
         self.nodes.joining = Some(joining);
     }
 
-    /// Has one more node join; what became of it.
-    pub(super) fn add_node(&mut self, config: NodeConfig) -> Result<Answer, RunError> {
-        if let Err(why) = self.may_join(&config) {
-            return Ok(Err(Failure::new(Kind::Usage, why).into()));
-        }
-        let _span = tracing::info_span!("add", name = config.name).entered();
-        let (began, node, speed) = (Instant::now(), Arc::clone(self.pe.node()), config.speed);
+    /// Has the process of one more node started, unless it cannot join; when that began, and the speed that it is said to have.
+    pub(super) fn recruit(&mut self, config: NodeConfig) -> Result<(Instant, Option<f64>), Failure> {
+        self.may_join(&config).map_err(|why| Failure::new(Kind::Usage, why))?;
+        let (began, speed) = (Instant::now(), config.speed);
         self.nodes.recruited = None;
-        if !node.recruit(config) {
-            let why = "nodes join runs of several processes only";
-            return Ok(Err(Failure::new(Kind::Unavailable, why).into()));
+        if !self.pe.node().recruit(config) {
+            return Err(Failure::new(Kind::Unavailable, "nodes join runs of several processes only"));
         }
-        let recruit = match self.wait_until(|main| main.nodes.recruited.take())? {
+        Ok((began, speed))
+    }
+
+    /// Has a node join whose process was started from then on, if it has come; what became of it.
+    pub(super) fn admit(
+        &mut self,
+        recruited: Result<Box<Recruit>, Failure>,
+        began: Instant,
+        speed: Option<f64>,
+    ) -> Result<Answer, RunError> {
+        let recruit = match recruited {
             Ok(recruit) => *recruit,
-            Err(failure) => return Ok(Err(failure.into())),
+            Err(failure) => {
+                // It may have come, and been lost before the driver waited again.
+                self.pe.node().dismiss();
+                return Ok(Err(failure.into()));
+            }
         };
-        let started = began.elapsed();
+        let _span = tracing::info_span!("add", name = recruit.info.name).entered();
+        let (node, started) = (Arc::clone(self.pe.node()), began.elapsed());
         let (id, mut info) = (recruit.node, recruit.info.clone());
         let stopped = Instant::now();
         self.pause_all()?;

@@ -1,8 +1,9 @@
 //! What is asked of a run at other terminals: granted while the driver waits for what chares do.
 
 use super::Driver;
+use super::joining::Coming;
 use crate::program::RunError;
-use runtime::monitor::requests::{Answer, Asked, Request};
+use runtime::monitor::requests::{Asked, Request};
 use std::sync::Arc;
 
 impl Driver {
@@ -12,20 +13,32 @@ impl Driver {
         move |asked| node.ask_driver(asked)
     }
 
-    /// Grants what has been asked. Only where the driver waits for what may take long.
+    /// Grants what has been asked, one thing after the other; while the process of a node that is to join starts, the driver
+    /// goes on. Only where it waits for what may take long.
     pub(super) fn grant_requests(&mut self) -> Result<(), RunError> {
-        while let Some(asked) = self.asked.pop_front() {
-            let answer = self.inside(|main| main.grant(&asked.request))?;
+        if let Some((coming, recruited)) = self.nodes.who_has_come() {
+            let Coming { asked, began, speed } = coming;
+            let answer = self.inside(|main| main.admit(recruited, began, speed))?;
             asked.answer(answer);
         }
-        Ok(())
-    }
-
-    fn grant(&mut self, request: &Request) -> Result<Answer, RunError> {
-        match request {
-            Request::Checkpoint { stop } => self.save_now(*stop),
-            Request::Drain { node } => self.drain(node),
-            Request::Add { node } => self.add_node((**node).clone()),
+        while self.nodes.coming.is_none()
+            && let Some(asked) = self.asked.pop_front()
+        {
+            match &asked.request {
+                Request::Add { node } => match self.recruit((**node).clone()) {
+                    Ok((began, speed)) => self.nodes.coming = Some(Coming { asked, began, speed }),
+                    Err(why) => asked.answer(Err(why.into())),
+                },
+                Request::Checkpoint { stop } => {
+                    let answer = self.inside(|main| main.save_now(*stop))?;
+                    asked.answer(answer);
+                }
+                Request::Drain { node } => {
+                    let answer = self.inside(|main| main.drain(node))?;
+                    asked.answer(answer);
+                }
+            }
         }
+        Ok(())
     }
 }

@@ -144,8 +144,12 @@ impl Recruiting {
         Some(started)
     }
 
-    /// The one that was wanted is not of the run, and its process ends.
+    /// The one that was wanted, if any still is, is not of the run, and its process ends.
     pub(super) fn dismissed(&mut self, fabric: &QuicFabric) {
+        // All nodes of the table but the launcher are started here.
+        if self.starts.nodes().len() < self.table.nodes.len() {
+            return;
+        }
         self.waiting = None;
         self.starts.take_back();
         fabric.forget(self.next());
