@@ -1,7 +1,10 @@
 //! Text files that a user gives, and what is wrong with one: in which line.
 
 use crate::matrix::TextError;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::marker::PhantomData;
 use std::path::Path;
 
 /// What is wrong with a line.
@@ -56,6 +59,62 @@ pub fn parse_toml<T: DeserializeOwned>(file: &Path, text: &str, hint: &str) -> R
         let is_toml = file.extension().is_some_and(|end| end == "toml");
         wrong_line(file, line, plain(error.message()) + if is_toml { "" } else { hint })
     })
+}
+
+/// For fields that are a list of so many: of a longer one what is too much would be left out without a word.
+///
+/// # Errors
+/// The list has fewer or more.
+pub fn exactly<'de, D, T, const N: usize>(from: D) -> Result<[T; N], D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    from.deserialize_tuple(N, Exactly(PhantomData))
+}
+
+/// The same for fields that may be left out.
+///
+/// # Errors
+/// The list has fewer or more.
+pub fn exactly_if_any<'de, D, T, const N: usize>(from: D) -> Result<Option<[T; N]>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::<Whole<T, N>>::deserialize(from)?.map(|Whole(list)| list))
+}
+
+struct Whole<T, const N: usize>([T; N]);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for Whole<T, N> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        exactly(from).map(Self)
+    }
+}
+
+struct Exactly<T, const N: usize>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>, const N: usize> Visitor<'de> for Exactly<T, N> {
+    type Value = [T; N];
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "an array of length {N}")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<[T; N], A::Error> {
+        let mut all = Vec::with_capacity(N);
+        while all.len() < N
+            && let Some(one) = list.next_element()?
+        {
+            all.push(one);
+        }
+        let mut count = all.len();
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        all.try_into().ok().filter(|_| count == N).ok_or_else(|| A::Error::invalid_length(count, &self))
+    }
 }
 
 /// In the words of TOML what the parser says in those of Rust.

@@ -160,7 +160,7 @@ impl Fem {
         if let Some(option) = self.times.given().next() {
             return says(format!("{option} is of use with --physics swelling only"));
         }
-        let said = input.said(self.dim.unwrap_or(2), self.known.mesh.as_ref()).map_err(wrong)?;
+        let said = input.said(self.dim, self.known.mesh.as_ref()).map_err(wrong)?;
         let Said { physics, domain, source, boundaries, exact } = said;
         let solver = self.solver(&physics, matches!(domain, Domain::Read { .. }))?;
         let mut problem =

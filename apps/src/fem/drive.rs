@@ -101,9 +101,12 @@ fn solve(main: &mut Driver, problem: &Problem, array: &Subdomains) -> Result<(Co
 /// States the problem in the report.
 fn state(main: &mut Driver, problem: &Problem) {
     let outcome = main.outcome();
-    outcome.fact("unknowns", problem.unknowns());
-    outcome.fact("nodes_of_mesh", problem.nodes());
-    outcome.fact("elements", problem.elements());
+    // Where elements are refined on the way nobody knows yet how many there will be.
+    if problem.swelling.is_none() {
+        outcome.fact("unknowns", problem.unknowns());
+        outcome.fact("nodes_of_mesh", problem.nodes());
+        outcome.fact("elements", problem.elements());
+    }
     outcome.fact("subdomains", problem.parts);
     outcome.fact("preconditioner", serde_json::to_value(problem.solver.preconditioner).unwrap_or_default());
 }

@@ -181,7 +181,7 @@ impl Input {
     ///
     /// # Errors
     /// What makes no sense.
-    pub fn said(&self, dim: usize, mesh: Option<&Announced>) -> Result<Said, InputError> {
+    pub fn said(&self, dim: Option<usize>, mesh: Option<&Announced>) -> Result<Said, InputError> {
         let domain = self.domain(dim, mesh)?;
         let dim = match &domain {
             Domain::Lattice(lattice) => lattice.shape.dim,
@@ -254,18 +254,29 @@ impl Input {
         Ok(Physics::elastic(positive("young", self.young.unwrap_or(1.0))?, ratio))
     }
 
-    fn domain(&self, dim: usize, mesh: Option<&Announced>) -> Result<Domain, InputError> {
+    fn domain(&self, dim: Option<usize>, mesh: Option<&Announced>) -> Result<Domain, InputError> {
         let MeshInput { size, elements, order, .. } = &self.mesh;
         if let Some(mesh) = mesh {
             if !size.is_empty() || !elements.is_empty() || order.is_some() {
                 return says("a mesh from a file has its size, elements and order: leave those out");
             }
+            if let Some(dim) = dim.filter(|dim| *dim != mesh.shape.dim) {
+                return says(&format!(
+                    "the mesh of the file has {} dimensions, not {dim} (--dim)",
+                    mesh.shape.dim
+                ));
+            }
             return Ok(Domain::Read { shape: mesh.shape, nodes: mesh.nodes, elements: mesh.count });
         }
-        let dim = match size.len().max(elements.len()) {
-            0 | 1 => dim,
-            given => given,
-        };
+        let given = Some(size.len().max(elements.len())).filter(|given| *given > 1);
+        if let (Some(dim), Some(given)) = (dim, given)
+            && dim != given
+        {
+            return says(&format!(
+                "a box of {dim} dimensions (--dim) has {dim} sides, and {given} are given"
+            ));
+        }
+        let dim = dim.or(given).unwrap_or(2);
         if !(2..=3).contains(&dim) {
             return says("a box has 2 or 3 dimensions");
         }

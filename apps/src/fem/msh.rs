@@ -98,6 +98,16 @@ impl<'a, L: Iterator<Item = (usize, &'a str)>> Sections<'a, L> {
         self.wrong(format!("${name} does not end with $End{name}: the file has been cut off"))
     }
 
+    /// Refuses what else there is in a section of which all that it announces has been read.
+    fn is_all(&mut self, name: &str) -> Result<(), Wrong> {
+        match self.lines.peek() {
+            Some((at, line)) if !line.trim().is_empty() && !line.trim().starts_with('$') => {
+                Err((at + 1, format!("${name} has more lines than its blocks announce")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The numbers of the next line.
     fn numbers<T: std::str::FromStr>(&mut self, what: &str) -> Result<Vec<T>, Wrong> {
         match self.line() {
@@ -108,7 +118,7 @@ impl<'a, L: Iterator<Item = (usize, &'a str)>> Sections<'a, L> {
                 };
                 words.map(number).collect()
             }
-            _ => self.wrong(format!("{what} are missing here")),
+            _ => self.wrong(format!("a line with {what} is missing here")),
         }
     }
 
@@ -120,6 +130,14 @@ impl<'a, L: Iterator<Item = (usize, &'a str)>> Sections<'a, L> {
         }
         Ok(numbers)
     }
+}
+
+/// Whether there are as many as the first line of a section says.
+fn announced(line: usize, said: u64, found: usize, what: &str) -> Result<(), Wrong> {
+    if said == found as u64 {
+        return Ok(());
+    }
+    Err((line, format!("{said} {what} are announced here, and there are {found}")))
 }
 
 /// What has been read.
@@ -213,6 +231,7 @@ impl Read {
         file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>,
     ) -> Result<(), Wrong> {
         let counts: Vec<u64> = file.at_least(4, "the counts of nodes")?;
+        let line = file.last;
         for _ in 0..counts[0] {
             let block: Vec<i64> = file.at_least(4, "a block of nodes")?;
             let mut tags = Vec::new();
@@ -229,7 +248,8 @@ impl Read {
                 }
             }
         }
-        Ok(())
+        file.is_all("Nodes")?;
+        announced(line, counts[1], self.nodes.len(), "nodes")
     }
 
     fn elements<'a>(
@@ -237,6 +257,7 @@ impl Read {
         file: &mut Sections<'a, impl Iterator<Item = (usize, &'a str)>>,
     ) -> Result<(), Wrong> {
         let counts: Vec<u64> = file.at_least(4, "the counts of elements")?;
+        let (begin, mut count) = (file.last, 0);
         for _ in 0..counts[0] {
             let block: Vec<i64> = file.at_least(4, "a block of elements")?;
             let line = file.last;
@@ -256,11 +277,13 @@ impl Read {
                         .wrong(format!("element {} has node {tag}, which there is none of", numbers[0]));
                 }
                 nodes.extend(order.iter().map(|&at| numbers[1 + at]));
+                count += 1;
             }
             let entity = (block[0].clamp(0, 3) as usize, block[1]);
             self.blocks.push(Block { line, entity, shape, nodes });
         }
-        Ok(())
+        file.is_all("Elements")?;
+        announced(begin, counts[1], count, "elements")
     }
 
     /// The elements of the highest dimension with their nodes, and the groups of their boundary.
@@ -415,6 +438,12 @@ mod tests {
         assert_eq!(said("3 1 2 3", "3 1 2 8").1, "element 3 has node 8, which there is none of");
         assert_eq!(said("3 1 2 3", "3 1 2").1, "an element: 4 numbers are expected, there are 3");
         assert_eq!(said("3 1 2 3", "3 1 2 2").1, "element 0 of 2 dimensions, counted from 0, is flat");
+        assert_eq!(
+            said("4 1 4 3\n$End", "4 1 4 3\n7 7 8 9\n$End"),
+            (38, "$Elements has more lines than its blocks announce".into())
+        );
+        assert_eq!(said("3 4 1 4", "3 5 1 4").1, "5 elements are announced here, and there are 4");
+        assert_eq!(said("1 5 1 9", "1 4 1 9").1, "4 nodes are announced here, and there are 5");
         assert!(said("2 1 2 2", "2 1 17 2").1.starts_with("elements of type 17 are not known here"));
         assert_eq!(
             said("$EndElements", "$EndElement").1,

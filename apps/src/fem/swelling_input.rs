@@ -7,6 +7,7 @@ use super::problem::{Boundary, Condition, Physics};
 use super::shape::Shape;
 use super::spot::Spot;
 use super::swelling::Swelling;
+use crate::text_file::exactly;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -48,9 +49,10 @@ pub struct Times {
 #[serde(deny_unknown_fields)]
 pub struct SpotInput {
     /// The middle of the spot at the beginning.
+    #[serde(deserialize_with = "exactly")]
     pub at: [f64; 2],
     /// How fast it moves.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "exactly")]
     pub velocity: [f64; 2],
     /// Its radius.
     pub radius: f64,

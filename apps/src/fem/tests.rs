@@ -451,6 +451,10 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     assert_eq!(sentence(&["--elements", "0"]), "elements = 0: give 1 to 1048576");
     assert_eq!(sentence(&["--elements", "4,4,4,4"]), "a box has 2 or 3 dimensions");
     assert_eq!(sentence(&["--elements", "4,4", "--size", "1,2,3"]), "elements: give one number, or 3");
+    assert_eq!(
+        sentence(&["--dim", "3", "--elements", "4,4"]),
+        "a box of 3 dimensions (--dim) has 3 sides, and 2 are given"
+    );
     assert_eq!(sentence(&["--size=-1"]), "size = -1: give a positive number");
     assert_eq!(sentence(&["--tolerance", "1"]), "--tolerance 1: give a number between 0 and 1");
     assert_eq!(

@@ -101,6 +101,9 @@ pub(super) fn check(gauss: &Gauss) -> Result<(), RunError> {
     if let Some(width) = gauss.block.filter(|width| !(1..=WIDTH_MAX).contains(width)) {
         return Err(RunError::Input(format!("--block {width}: give 1 to {WIDTH_MAX} columns")));
     }
+    if gauss.block.is_some() && gauss.algorithm == Algorithm::Columns {
+        return Err(RunError::Input("--block: columns has no blocks; take --algorithm blocked".into()));
+    }
     if let Some(parts) = gauss.parts_per_pe.filter(|parts| !(1..=PARTS_PER_PE_MAX).contains(parts)) {
         return Err(RunError::Input(format!("--parts-per-pe {parts}: give 1 to {PARTS_PER_PE_MAX}")));
     }

@@ -34,17 +34,17 @@ pub struct Matmul {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Side of generated matrices [default: 1024]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "a")]
     pub n: Option<usize>,
     /// Choose N so that the product takes about so many seconds on the cores of this machine
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_parser = seconds, conflicts_with_all = ["a", "n"])]
     #[serde(skip)]
     pub seconds: Option<f64>,
     /// Rows of the generated left factor, if not N
-    #[arg(long)]
+    #[arg(long, conflicts_with = "a")]
     pub rows: Option<usize>,
     /// Columns of the generated left factor and rows of the right one, if not N
-    #[arg(long)]
+    #[arg(long, conflicts_with = "a")]
     pub inner: Option<usize>,
     /// Seed of generated matrices
     #[arg(long, default_value_t = 1, conflicts_with = "a")]

@@ -52,6 +52,9 @@ pub enum Bad {
     /// A vertex that the graph does not have.
     #[error("vertex {0} is not one of 1 to {1}")]
     Vertex(u64, usize),
+    /// Not as many edges as the line `p` says, however it counts.
+    #[error("the line 'p' says {0} edges, and there are {1} lines of edges: has the file been cut off?")]
+    Edges(u64, u64),
     /// More vertices than fit.
     #[error("{0} vertices are more than the {VERTICES_MAX} that fit")]
     TooMany(u64),
@@ -91,36 +94,46 @@ pub fn read(path: &Path) -> Result<Graph, ReadError> {
 fn dimacs(source: impl BufRead) -> Result<Graph, Wrong<Bad>> {
     let mut lines = Lines::new(source);
     let mut graph: Option<Graph> = None;
+    let (mut announced, mut edges) = (0, 0_u64);
     while let Some((line, text)) = lines.next()? {
         let wrong = |bad: Bad| Wrong::Line(line, bad);
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         match (words.first().copied(), &mut graph) {
             (None | Some("c"), _) => {}
             (Some("p"), Some(_)) => return Err(wrong(Bad::SecondProblem)),
-            (Some("p"), None) => graph = Some(problem(&words).map_err(wrong)?),
+            (Some("p"), None) => {
+                let (said, empty) = problem(&words).map_err(wrong)?;
+                (announced, graph) = (said, Some(empty));
+            }
             (Some("e"), None) => return Err(wrong(Bad::NoProblem)),
-            (Some("e"), Some(graph)) => edge(graph, &words).map_err(wrong)?,
+            (Some("e"), Some(graph)) => {
+                edge(graph, &words).map_err(wrong)?;
+                edges += 1;
+            }
             // Names and colours of vertices, in some files.
             (Some("n" | "d" | "v" | "x"), _) => {}
             (Some(word), _) if word.starts_with('c') => {}
             (Some(word), _) => return Err(wrong(Bad::Kind(shortened(word)))),
         }
     }
+    // Files count edges once or twice, and name them once or twice; who did not know how many there would be said 0.
+    if announced > 0 && (edges > announced.saturating_mul(2) || announced > edges.saturating_mul(2)) {
+        return Err(lines.wrong(Bad::Edges(announced, edges)));
+    }
     graph.ok_or_else(|| lines.wrong(Bad::NoProblem))
 }
 
-/// The graph of a line `p edge VERTICES EDGES`, as yet without edges.
-fn problem(words: &[&str]) -> Result<Graph, Bad> {
+/// How many edges a line `p edge VERTICES EDGES` says, and the graph, as yet without edges.
+fn problem(words: &[&str]) -> Result<(u64, Graph), Bad> {
     let ["p", _, vertices, edges] = words else {
         return Err(LineError::Words { expected: "'p edge VERTICES EDGES'", got: words.len() }.into());
     };
-    // How many edges there are said to be tells nothing: files count them once or twice.
-    whole(edges, "a count of edges")?;
+    let edges = whole(edges, "a count of edges")?;
     let vertices = whole(vertices, "a count of vertices")?;
     let fits = usize::try_from(vertices).ok().filter(|&few| few <= VERTICES_MAX);
     let mut graph = Graph::new(fits.ok_or(Bad::TooMany(vertices))?);
     graph.first = 1;
-    Ok(graph)
+    Ok((edges, graph))
 }
 
 /// A line `e ONE OTHER`.
@@ -175,6 +188,11 @@ mod tests {
         assert_eq!(said("g.col", "p edge 2 1\np edge 2 1\n"), "g.col:2: there is a second line 'p'");
         assert_eq!(said("g.col", "p edge 2\n"), "g.col:1: expected 'p edge VERTICES EDGES', got 3 words");
         assert_eq!(said("g.col", "p edge 2 1\ne 1\n"), "g.col:2: expected 'e ONE OTHER', got 2 words");
+        let cut =
+            "g.col:3: the line 'p' says 5 edges, and there are 2 lines of edges: has the file been cut off?";
+        assert_eq!(said("g.col", "p edge 3 5\ne 1 2\ne 2 3\n"), cut);
+        assert!(said("g.col", "p edge 3 1\ne 1 2\ne 2 3\ne 1 3\n").contains("says 1 edges, and there are 3"));
+        assert!(from("g.col", "p edge 3 0\ne 1 2\ne 2 3\n").is_ok());
         assert_eq!(said("g.col", "p edge 2 x\n"), "g.col:1: 'x' is not a count of edges");
         assert!(said("g.col", "q\n").contains("begins with 'c', 'p' or 'e', not with 'q'"));
         assert!(said("g.col", "p edge 99999999 1\n").contains("99999999 vertices are more than the 65536"));

@@ -3,7 +3,7 @@
 //! Options on the command line go over it.
 
 use super::choices::{Grid, SchemeChoice, Setup};
-use crate::text_file::{FileError, parse_toml, read_text};
+use crate::text_file::{FileError, exactly_if_any, parse_toml, read_text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,9 @@ pub(super) struct Beam {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Bounds {
+    #[serde(deserialize_with = "exactly_if_any")]
     pub(super) cells: Option<[usize; 2]>,
+    #[serde(deserialize_with = "exactly_if_any")]
     pub(super) length: Option<[f64; 2]>,
 }
 

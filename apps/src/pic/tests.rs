@@ -305,6 +305,10 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     assert!(sentence(&["--grid", "distributed", "--scheme", "fixed"]).contains("--scheme fixed cannot be"));
     assert!(sentence(&["--density", "d.gif"]).ends_with("give a name that ends in .png, .svg, .npy"));
     assert!(sentence(&["nowhere.toml"]).contains("nowhere.toml"));
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    std::fs::write(file.path(), "[box]\ncells = [16, 8, 4]\n").unwrap();
+    let said = sentence(&[file.path().to_str().unwrap()]);
+    assert!(said.ends_with(":2: invalid length 3, expected an array of length 2"), "{said}");
     // Some hundred times denser at the wave than elsewhere: the field throws particles out.
     let wild =
         &["--particles", "2000", "--cells", "64x4", "--perturbation", "0.9", "--length", "60", "--dt", "1.9"];

@@ -10,6 +10,7 @@
 use super::block::{Block, Class};
 use super::crystal::{Atom, Side};
 use super::problem::Problem;
+use crate::text_file::exactly;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 
@@ -49,6 +50,7 @@ pub enum Aberration {
     /// An atom is put in; its number is the first that is free.
     Interstitial {
         /// Where, in A.
+        #[serde(deserialize_with = "exactly")]
         at: [f64; 3],
         /// Its element.
         element: String,
@@ -67,6 +69,7 @@ pub enum Aberration {
         /// Where the plane is, in A.
         at: f64,
         /// How far atoms beyond it go, in A.
+        #[serde(deserialize_with = "exactly")]
         shift: [f64; 3],
     },
     /// A layer is taken out; its two faces become surfaces if it is thicker than the cutoff.
@@ -83,6 +86,7 @@ pub enum Aberration {
         /// Along which axis.
         line: Axis,
         /// Where, in A along u and v.
+        #[serde(deserialize_with = "exactly")]
         through: [f64; 2],
         /// Burgers vector along the line, in A.
         burgers: f64,
@@ -92,6 +96,7 @@ pub enum Aberration {
         /// Along which axis.
         line: Axis,
         /// Where, in A along u and v.
+        #[serde(deserialize_with = "exactly")]
         through: [f64; 2],
         /// Burgers vector along u, in A.
         burgers: f64,
@@ -103,6 +108,7 @@ pub enum Aberration {
         /// Along which axis its front runs.
         line: Axis,
         /// The tip, in A along u and v.
+        #[serde(deserialize_with = "exactly")]
         through: [f64; 2],
         /// Stress intensity, in MPa m^0.5.
         intensity: f64,

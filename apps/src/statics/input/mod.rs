@@ -10,7 +10,7 @@ use super::aberration::Aberration;
 use super::crystal::Side;
 use super::crystal::lattice::Kind;
 use super::relax::Method;
-use crate::text_file::{parse_toml, read_text};
+use crate::text_file::{exactly, exactly_if_any, parse_toml, read_text};
 pub use problem::InputError;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -46,12 +46,14 @@ pub struct CrystalInput {
     /// c/a, for hcp.
     pub c_over_a: Option<f64>,
     /// A custom cell: its edges in A.
+    #[serde(deserialize_with = "exactly_if_any")]
     pub edges: Option<[f64; 3]>,
     /// And its atoms.
     pub sites: Vec<SiteInput>,
     /// Directions that run along x, y, z.
     pub orient: Option<Orient>,
     /// Cells along x, y, z: of the oriented cell.
+    #[serde(deserialize_with = "exactly_if_any")]
     pub size: Option<[usize; 3]>,
 }
 
@@ -60,6 +62,7 @@ pub struct CrystalInput {
 #[serde(deny_unknown_fields)]
 pub struct SiteInput {
     /// Fractions of the edges.
+    #[serde(deserialize_with = "exactly")]
     pub at: [f64; 3],
     /// Element; the first of the potential if not given.
     pub element: Option<String>,
@@ -70,10 +73,13 @@ pub struct SiteInput {
 #[serde(deny_unknown_fields)]
 pub struct Orient {
     /// Along x.
+    #[serde(deserialize_with = "exactly")]
     pub x: [i32; 3],
     /// Along y.
+    #[serde(deserialize_with = "exactly")]
     pub y: [i32; 3],
     /// Along z.
+    #[serde(deserialize_with = "exactly")]
     pub z: [i32; 3],
 }
 

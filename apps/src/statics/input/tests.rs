@@ -98,6 +98,11 @@ fn what_makes_no_sense_is_refused_with_its_line_or_key() {
     for (text, sentence) in [
         ("[crystal]\nlatice = \"fcc\"\n", ":2: unknown field `latice`"),
         ("[crystal]\na = \"x\"\n", ":2: invalid type: string \"x\""),
+        ("[crystal]\nsize = [3, 3, 3, 9]\n", ":2: invalid length 4, expected an array of length 3"),
+        (
+            "[[step]]\ndisturb = [{ interstitial = { at = [1, 2, 3, 4], element = \"Cu\" } }]\n",
+            ":2: invalid length 4, expected an array of length 3",
+        ),
         ("[boundary]\nx = \"shells\"\n", ":2: this takes values: { name = { … } }"),
         ("[[step]]\ndisturb = { shake = { by = 0.1 } }\n", ":2: a list is needed: [{ … }, { … }]"),
         ("[crystal]\na = 0.1\n", "crystal: each atom has about "),

@@ -99,8 +99,13 @@ fn sutton_chen(&(name, mass, a, n, m, eps, c): &SuttonChen) -> Potential {
         let x = ((r - inner) / (cutoff - inner)).clamp(0.0, 1.0);
         1.0 - x * x * x * (10.0 - x * (15.0 - 6.0 * x))
     };
-    // Nearer than any atoms come, the functions are kept finite.
-    let power = |r: f64, exponent| (a / r.max(0.15 * a)).powi(exponent);
+    // Nearer than any atoms come, the functions go on with the slope that they have there: finite, and atoms that begin on top of
+    // each other still repel.
+    let nearest = 0.15 * a;
+    let power = |r: f64, exponent: i32| {
+        let slope = f64::from(exponent) / nearest;
+        (a / r.max(nearest)).powi(exponent) * (1.0 + slope * (nearest - r).max(0.0))
+    };
     let density = |r: f64| power(r, m) * switch(r);
     let pair = |r: f64| eps * power(r, n) * switch(r);
     tabulate(name, mass, cutoff, eps * c, density, pair)

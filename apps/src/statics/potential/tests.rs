@@ -47,6 +47,18 @@ fn beyond_the_largest_density_the_energy_goes_on_straight() {
 }
 
 #[test]
+fn atoms_repel_however_near_they_are() {
+    let copper = analytic::built_in(analytic::Model::SuttonChen, "Cu").unwrap();
+    let energy = |r: f64| {
+        let (density, pair) = copper.pair(0, 0, r);
+        pair + 2.0 * copper.embed(0, density).0
+    };
+    let energies = [1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.6, 1.0, 1.5].map(energy);
+    assert!(energies.windows(2).all(|pair| pair[0] > pair[1]), "{energies:?}");
+    assert!(energies[0].is_finite());
+}
+
+#[test]
 fn malformed_files_are_told_with_their_line() {
     assert_eq!(line_of("", Format::Setfl).0, 0);
     let (line, message) = line_of(&SETFL.replace("5 4 3 2", "5 4 x 2"), Format::Setfl);
