@@ -341,6 +341,13 @@ fn studies_are_in_the_table_and_in_the_report() {
     let done =
         run(folder.path(), &["run", "statics", "--study", "fault", "--lattice", "bcc", "--element", "Fe"]);
     assert!(done.code == 65 && done.last_error().contains("is for fcc lattices"), "{done:?}");
+    let done = run(folder.path(), &["run", "statics", "--study", "lattice", "--dump", "a.dump"]);
+    assert!(done.code == 65 && done.last_error().starts_with("error: --dump: a study computes"), "{done:?}");
+    // A file may be for runs, too.
+    let file =
+        harness::write(folder.path(), "both.toml", "[crystal]\na = 3.6\n[output]\ndump = \"a.dump\"\n");
+    let done = run(folder.path(), &["run", "statics", "--study", "lattice", &file.to_string_lossy()]);
+    assert_eq!(done.code, 0, "{done:?}");
 }
 
 /// What was stated before the start against what the processes took, less what each takes with hardly any atoms.

@@ -151,18 +151,17 @@ impl Statics {
     /// What does not make sense.
     pub fn completed(mut self) -> Result<Self, RunError> {
         let input = self.merged()?;
-        let output = &input.output;
-        let outputs = [("--xyz", &output.xyz), ("--dump", &output.dump), ("--trace", &output.trace)];
-        let named: Vec<_> =
-            outputs.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?))).collect();
         if self.study.is_some() {
-            if let Some((name, _)) = named.first() {
+            // What a file says of its output is of the runs that it is also for.
+            let options = [("--xyz", &self.xyz), ("--dump", &self.dump), ("--trace", &self.trace)];
+            if let Some((name, _)) = options.iter().find(|(_, path)| path.is_some()) {
                 return Err(RunError::Input(format!(
                     "{name}: a study computes properties of the material and writes no atoms; leave it out"
                 )));
             }
         } else {
-            named.iter().try_for_each(|(_, path)| crate::output::check_writable(path))?;
+            let outputs = [&input.output.xyz, &input.output.dump, &input.output.trace];
+            outputs.into_iter().flatten().try_for_each(|path| crate::output::check_writable(path))?;
             self.known.problem = Some(Box::new(input.problem().map_err(wrong)?));
         }
         self.known.input = Some(Box::new(input));
