@@ -183,21 +183,26 @@ fn view(speeds: [f64; 2], owners: impl IntoIterator<Item = u32>) -> View {
     View::new(&crate::Part::each(&speeds), owners.into_iter().map(|pe| (pe, 1.0)))
 }
 
+/// A measurement over a second.
+fn sample(view: &View, now_s: f64) -> Sample<'_> {
+    Sample {
+        now_s,
+        view,
+        gone: &[],
+        span_s: 1.0,
+        left_s: None,
+        bytes_per_s: 1e8,
+        away_s: 1e-3,
+        decide_s: 0.0,
+    }
+}
+
 /// The answer to a measurement of a program that takes so many seconds for its loads. Moves are made.
 fn answer(auto: &mut Auto, view: &mut View, now_s: f64, step_s: f64, rest: (Option<f64>, f64)) -> Answer {
     let mut told = view.clone();
     told.chares.iter_mut().for_each(|chare| chare.load /= step_s);
     let (left_s, bytes_per_s) = rest;
-    let sample = Sample {
-        now_s,
-        view: &told,
-        gone: &[],
-        span_s: 1.0,
-        left_s,
-        bytes_per_s,
-        away_s: 1e-3,
-        decide_s: 0.0,
-    };
+    let sample = Sample { left_s, bytes_per_s, ..sample(&told, now_s) };
     let answer = auto.observe(&sample).unwrap();
     if let Answer::Move(decision, _) = &answer {
         decision.moves.iter().for_each(|step| view.chares[step.chare as usize].pe = step.to);
@@ -322,16 +327,7 @@ fn chares_that_have_ended_are_not_waited_for() {
     gone.sort_unstable();
     let shares = auto.shares.clone();
     view.chares = vec![crate::balance::Chare { pe: 0, ..view.chares[0].clone() }; 8 - gone.len()];
-    let sample = Sample {
-        now_s: 5.0,
-        view: &view,
-        gone: &gone,
-        span_s: 1.0,
-        left_s: None,
-        bytes_per_s: 1e8,
-        away_s: 1e-3,
-        decide_s: 0.0,
-    };
+    let sample = Sample { gone: &gone, ..sample(&view, 5.0) };
     let answer = auto.observe(&sample).unwrap();
     assert!(!gone.is_empty() && answer != Answer::Wait(Why::Moving), "{answer:?}");
     assert!(auto.pending.is_empty() || matches!(answer, Answer::Move(..)), "{:?}", auto.pending);
@@ -445,17 +441,7 @@ fn what_is_measured_while_chares_move_moves_no_others() {
                 let part = if moved.iter().any(|(_, step)| step.chare == number) { 0.6 } else { 1.0 };
                 chare.load = part * (1.0 + 0.02 * random.normal());
             }
-            let (left_s, bytes_per_s) = (Some(60.0 - now_s), 1e8);
-            let sample = Sample {
-                now_s,
-                view: &view,
-                gone: &[],
-                span_s: 1.0,
-                left_s,
-                bytes_per_s,
-                away_s: 1e-3,
-                decide_s: 0.0,
-            };
+            let sample = Sample { left_s: Some(60.0 - now_s), ..sample(&view, now_s) };
             if let Answer::Move(decision, _) = auto.observe(&sample).unwrap() {
                 for step in decision.moves {
                     of_slow += u32::from(step.from == 1 || step.to == 1);
@@ -474,17 +460,7 @@ fn what_a_decision_takes_counts_as_its_cost() {
     let view = view([1.0, 1.0], [0; 8]);
     let mut auto = Auto::new(Settings::default());
     let mut moves = |second: u32| {
-        let now_s = f64::from(second);
-        let sample = Sample {
-            now_s,
-            view: &view,
-            gone: &[],
-            span_s: 1.0,
-            left_s: None,
-            bytes_per_s: 1e8,
-            away_s: 0.0,
-            decide_s: 3.0,
-        };
+        let sample = Sample { away_s: 0.0, decide_s: 3.0, ..sample(&view, f64::from(second)) };
         matches!(auto.observe(&sample).unwrap(), Answer::Move(..))
     };
     // Half of each second is lost from the third on.
