@@ -16,28 +16,25 @@ impl Driver {
     /// Grants what has been asked, one thing after the other; while the process of a node that is to join starts, the driver
     /// goes on. Only where it waits for what may take long.
     pub(super) fn grant_requests(&mut self) -> Result<(), RunError> {
-        if let Some((coming, recruited)) = self.nodes.who_has_come() {
-            let Coming { asked, began, speed } = coming;
+        if let Some((Coming { asked, began, speed }, recruited)) = self.nodes.who_has_come() {
             let answer = self.inside(|main| main.admit(recruited, began, speed))?;
             asked.answer(answer);
         }
         while self.nodes.coming.is_none()
             && let Some(asked) = self.asked.pop_front()
         {
-            match &asked.request {
+            let answer = match &asked.request {
+                Request::Checkpoint { stop } => self.inside(|main| main.save_now(*stop))?,
+                Request::Drain { node } => self.inside(|main| main.drain(node))?,
                 Request::Add { node } => match self.recruit((**node).clone()) {
-                    Ok((began, speed)) => self.nodes.coming = Some(Coming { asked, began, speed }),
-                    Err(why) => asked.answer(Err(why.into())),
+                    Err(why) => Err(why.into()),
+                    Ok((began, speed)) => {
+                        self.nodes.coming = Some(Coming { asked, began, speed });
+                        break;
+                    }
                 },
-                Request::Checkpoint { stop } => {
-                    let answer = self.inside(|main| main.save_now(*stop))?;
-                    asked.answer(answer);
-                }
-                Request::Drain { node } => {
-                    let answer = self.inside(|main| main.drain(node))?;
-                    asked.answer(answer);
-                }
-            }
+            };
+            asked.answer(answer);
         }
         Ok(())
     }
