@@ -4,15 +4,14 @@ use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::ids::PeId;
 use crate::loads::PeLoads;
 use crate::monitor::Detail;
-use crate::monitor::collectives::{GATHERED_MAX, Gathered};
 use crate::monitor::profile::{COUNTS_MAX, ChareCount, ENTRIES_MAX, EntryTime, SentTo};
-use crate::monitor::samples::{Ran, SAMPLES_MAX, Sent};
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::object::ProgramTable;
 use crate::pe::account::Account;
 use crate::pe::inbox::{Inbox, Incoming};
 use crate::pe::loads::Said;
 use crate::pe::tally::Tally;
+use crate::pe::told::Told;
 use crate::priority::Priority;
 use crate::proto::quiescence::Counts;
 use crate::topology::Topology;
@@ -264,25 +263,11 @@ impl LocalPes {
         (entries, chares)
     }
 
-    /// What all that have been here tell of single entry methods and messages; taken away here.
-    pub(super) fn take_sampled(&self) -> (Vec<Ran>, Vec<Sent>) {
-        let (mut ran, mut sent) = (Vec::new(), Vec::new());
-        for slot in self.slots() {
-            let (more_ran, more_sent) = slot.account.sampled().take();
-            ran.extend(more_ran);
-            sent.extend(more_sent);
-        }
-        ran.truncate(SAMPLES_MAX);
-        sent.truncate(SAMPLES_MAX);
-        (ran, sent)
-    }
-
-    /// What all that have been here tell of single reductions; taken away here.
-    pub(super) fn take_gathered(&self) -> Vec<Gathered> {
-        let mut gathered: Vec<Gathered> =
-            self.slots().flat_map(|slot| slot.account.gathered().take()).collect();
-        gathered.truncate(GATHERED_MAX);
-        gathered
+    /// So much at most of what all that have been here tell of one by one; taken away here, by `take`.
+    pub(super) fn take_told<T>(&self, take: impl Fn(&Told) -> Vec<T>, most: usize) -> Vec<T> {
+        let mut all: Vec<T> = self.slots().flat_map(|slot| take(slot.account.told())).collect();
+        all.truncate(most);
+        all
     }
 
     /// Has a PE look at the clock between two messages.

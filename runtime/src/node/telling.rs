@@ -5,8 +5,8 @@ use crate::codec::{ControlToLauncher, WorkToLauncher};
 use crate::envelope::Packed;
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
-use crate::monitor::collectives::Collectives;
-use crate::monitor::samples::Samples;
+use crate::monitor::collectives::{Collectives, GATHERED_MAX};
+use crate::monitor::samples::{SAMPLES_MAX, Samples};
 use std::sync::atomic::Ordering;
 
 /// One of so many snapshots that a node sends has a profile.
@@ -38,12 +38,13 @@ impl Node {
 
     /// Tells the launcher of single entry methods, messages and reductions, if there were any.
     pub(crate) fn tell_samples(&self) {
-        let (ran, sent) = self.pes.take_sampled();
+        let ran = self.pes.take_told(|told| told.ran.take(), SAMPLES_MAX);
+        let sent = self.pes.take_told(|told| told.sent.take(), SAMPLES_MAX);
         if !ran.is_empty() || !sent.is_empty() {
             let samples = Samples { node: self.id.0, ran, sent };
             self.tell_launcher(ControlToLauncher::Samples(Box::new(samples)));
         }
-        let gathered = self.pes.take_gathered();
+        let gathered = self.pes.take_told(|told| told.gathered.take(), GATHERED_MAX);
         if !gathered.is_empty() {
             let collectives = Collectives { node: self.id.0, gathered };
             self.tell_launcher(ControlToLauncher::Collectives(Box::new(collectives)));

@@ -1,10 +1,9 @@
 //! What a PE did with its time and its messages: counters that others read without stopping it.
 
-use super::gathering::KeptGathered;
 use super::inbox::Inbox;
 use super::on_core::{Counted, OnCore, STATES};
-use super::sampling::Kept;
 use super::tally::Tally;
+use super::told::Told;
 use crate::ids::NodeId;
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
@@ -42,8 +41,7 @@ pub struct Account {
     /// Only for those who take snapshots.
     on_core: Mutex<OnCore>,
     tally: Tally,
-    sampled: Kept,
-    gathered: KeptGathered,
+    told: Told,
 }
 
 /// What is saved of the counters of a PE: not its times.
@@ -67,14 +65,9 @@ impl Account {
         &self.tally
     }
 
-    /// What is told of single entry methods and messages.
-    pub(crate) fn sampled(&self) -> &Kept {
-        &self.sampled
-    }
-
-    /// What is told of single reductions.
-    pub(crate) fn gathered(&self) -> &KeptGathered {
-        &self.gathered
+    /// What is told of one by one.
+    pub(crate) fn told(&self) -> &Told {
+        &self.told
     }
 
     /// Books the time since the last switch and begins `state`; `now_ns` counts from the node's start. A time

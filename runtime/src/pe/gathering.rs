@@ -5,28 +5,9 @@ use super::combine::key;
 use crate::envelope::PartialHeader;
 use crate::monitor::collectives::{Gathered, Stage, is_told};
 use rustc_hash::FxHashMap;
-use std::sync::{Mutex, PoisonError};
 
-/// Where nobody takes what is kept, so much is kept. So many reductions may be under way that are told of, too.
-const KEPT_MAX: usize = 256;
-
-/// What is kept until somebody takes it.
-#[derive(Debug, Default)]
-pub(crate) struct KeptGathered(Mutex<Vec<Gathered>>);
-
-impl KeptGathered {
-    /// Takes it all.
-    pub(crate) fn take(&self) -> Vec<Gathered> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn keep(&self, gathered: Gathered) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < KEPT_MAX {
-            kept.push(gathered);
-        }
-    }
-}
+/// So many stages may be under way at once that are told of.
+const UNDER_WAY_MAX: usize = 256;
 
 /// When the stages began that are under way here.
 #[derive(Debug)]
@@ -53,7 +34,7 @@ impl Pe {
     #[cold]
     fn gathers_told(&mut self, header: &PartialHeader, is_own: bool) {
         let began_ns = &mut self.gathering.began_ns;
-        if began_ns.len() < KEPT_MAX {
+        if began_ns.len() < UNDER_WAY_MAX {
             let node = &self.node;
             began_ns.entry((key(header), header.sequence, is_own)).or_insert_with(|| node.now_ns());
         }
@@ -76,7 +57,7 @@ impl Pe {
         let Some(known) = self.collection(header.collection) else { return };
         let now_ns = self.node.now_ns();
         let began_ns = began_ns.unwrap_or(now_ns);
-        self.account.gathered().keep(Gathered {
+        self.account.told().gathered.keep(Gathered {
             pe: self.id.0,
             over: key(header),
             is_section: header.section != 0,

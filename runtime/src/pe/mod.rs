@@ -17,7 +17,7 @@ mod points;
 pub mod queue;
 mod recent;
 mod ring;
-pub(crate) mod sampling;
+mod sampling;
 pub(crate) mod saving;
 mod scattering;
 pub mod scheduler;
@@ -26,6 +26,7 @@ mod seeds;
 mod share;
 pub(crate) mod tally;
 pub mod timekeeper;
+pub(crate) mod told;
 pub(crate) mod traffic;
 
 use crate::codec::{

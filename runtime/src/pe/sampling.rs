@@ -5,39 +5,11 @@ use super::tally::Timed;
 use crate::ids::{NodeId, PeId};
 use crate::mark::Mark;
 use crate::monitor::samples::{Cause, Ran, Sent};
-use std::sync::{Mutex, PoisonError};
 
 /// So many may be told of one behind the other after a time without any.
 const BURST: u64 = 16;
-/// Where nobody takes what is kept, so much is kept of either.
-const KEPT_MAX: usize = 512;
 /// An entry method that begins so soon after the PE had nothing to do counts as what it had waited for.
 const SOON_NS: u64 = 50_000;
-
-/// What is kept until somebody takes it.
-#[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<(Vec<Ran>, Vec<Sent>)>);
-
-impl Kept {
-    /// Takes it all.
-    pub(crate) fn take(&self) -> (Vec<Ran>, Vec<Sent>) {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn ran(&self, ran: Ran) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.0.len() < KEPT_MAX {
-            kept.0.push(ran);
-        }
-    }
-
-    fn sent(&self, sent: Sent) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.1.len() < KEPT_MAX {
-            kept.1.push(sent);
-        }
-    }
-}
 
 /// How a PE chooses.
 #[derive(Debug)]
@@ -163,7 +135,7 @@ impl Pe {
         };
         self.timekeeper.has_marked();
         if self.id != PeId::DRIVER {
-            self.account.sampled().sent(Sent { pe: self.id.0, number, at_ns });
+            self.account.told().sent.keep(Sent { pe: self.id.0, number, at_ns });
         }
         number
     }
@@ -180,7 +152,7 @@ impl Pe {
         let Some(name) = self.account.tally().name(chare_type, entry) else { return };
         let end_ns = self.account.switched_ns();
         if let Some(ran) = self.sampling.ran((self.id, name), timed.took_ns, end_ns) {
-            self.account.sampled().ran(ran);
+            self.account.told().ran.keep(ran);
         }
     }
 }
