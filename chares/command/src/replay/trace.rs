@@ -15,7 +15,7 @@ use runtime::monitor::critical_path::Call;
 use runtime::monitor::samples::Cause;
 use runtime::monitor::wire::Balanced;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 /// The process of the run; node `n` of it is the process `RUN + n`.
@@ -151,10 +151,10 @@ impl Trace {
     /// Single entry methods as slices, and the messages that started them as arrows.
     fn of_calls(&mut self, series: &Series<'_>) {
         let Sampled { calls, sent } = &series.sampled;
-        let process_of = |pe: u32| process_of(series, pe).filter(|_| pe < CALLS_MAX);
+        let processes = processes(series);
         let mut tracks: BTreeMap<u32, Track> = BTreeMap::new();
         for call in calls {
-            let Some(process) = process_of(call.pe) else { continue };
+            let Some(&process) = processes.get(&call.pe).filter(|_| call.pe < CALLS_MAX) else { continue };
             let track = tracks.entry(call.pe).or_insert_with(|| {
                 let thread = (process, CALLS + call.pe);
                 self.name("thread_name", thread.0, thread.1, &format!("PE {} entry methods", call.pe));
@@ -192,14 +192,14 @@ impl Trace {
 
     /// Reductions that are told of one by one, and what each PE had to do with them.
     fn of_reductions(&mut self, series: &Series<'_>) {
-        let mut number = 0_u64;
+        let (mut number, processes) = (0_u64, processes(series));
         for reduction in &series.reductions {
             let name = format!("reduction over {}", reduction.over.told(&series.run));
             let args = json!({"number": reduction.number, "last_pe": reduction.last()});
             number += 1;
             self.asynchronous(number, RUN, &name, (reduction.from, reduction.to), &args);
             for part in reduction.stages.iter().filter(|part| part.stage != Stage::Result) {
-                let Some(process) = process_of(series, part.pe) else { continue };
+                let Some(&process) = processes.get(&part.pe) else { continue };
                 let what = if part.stage == Stage::Own { "" } else { " from others" };
                 let name = format!("{name}, PE {}{what}", part.pe);
                 let args = json!({"number": reduction.number});
@@ -305,10 +305,10 @@ impl Track {
     }
 }
 
-/// The process of the node of a PE.
-fn process_of(series: &Series<'_>, pe: u32) -> Option<u32> {
-    let node = series.nodes.iter().find(|node| node.pes.iter().any(|own| own.pe == pe))?;
-    Some(RUN + u32::from(node.node))
+/// The process of each PE: that of its node. Where several nodes tell of a PE, the first counts.
+fn processes(series: &Series<'_>) -> HashMap<u32, u32> {
+    let pes = series.nodes.iter().rev().flat_map(|node| node.pes.iter().map(move |pe| (pe.pe, node.node)));
+    pes.map(|(pe, node)| (pe, RUN + u32::from(node))).collect()
 }
 
 /// The state in which a PE was longest.

@@ -164,7 +164,7 @@ fn time_by_entry(out: &mut String, report: &Value) {
     the_rest(out, entries.len());
 }
 
-/// A line for each sender, a column for each receiver, darker where more went.
+/// What reductions took, and who held them up.
 fn reductions(out: &mut String, report: &Value) {
     let all = list(&report["reductions"]);
     if all.is_empty() {
@@ -190,6 +190,7 @@ fn reductions(out: &mut String, report: &Value) {
     the_rest(out, all.len());
 }
 
+/// A line for each sender, a column for each receiver, darker where more went.
 fn traffic(out: &mut String, report: &Value) {
     let nodes = list(&report["nodes"]);
     let links = |node: &Value| -> Vec<(String, f64, u64)> {
