@@ -6,6 +6,7 @@ mod early;
 mod joining;
 mod maps;
 mod outcomes;
+mod own_rates;
 mod remarks;
 mod requests;
 mod restoring;
@@ -26,6 +27,7 @@ pub use draining::Drained;
 use draining::Nodes;
 pub use joining::{Joined, Joining};
 use loadbalance::machines::{Machine, Machines};
+use own_rates::OwnRates;
 use runtime::envelope::{CollectionId, Packed, Payload, PeOrder};
 use runtime::failure::Failure;
 use runtime::ids::{NodeId, PeId};
@@ -301,6 +303,7 @@ impl Driver {
     /// Takes over what is known of the machines, and tells all nodes the relative speeds.
     pub fn set_machines(&mut self, machines: Machines) {
         self.pe.node().set_speeds(machines.speeds());
+        self.nodes.own_rates = OwnRates::new(&machines.rates(), self.pe.node().topology());
         self.timeline.rates = if machines.is_measured { machines.rates() } else { Vec::new() };
         self.machines = machines;
     }

@@ -1,5 +1,6 @@
 //! Nodes that leave a run, which goes on without them, and nodes that join it.
 
+use super::remote::Bed;
 use super::{METACHARE, MISBEHAVING, command, run};
 use harness::{after, is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};
 use std::fs;
@@ -101,6 +102,11 @@ fn nodes_join_and_leave_and_the_result_is_the_same() {
         (of("joined_s"), of("left_s")),
         (vec![false, false, true, true], vec![false, true, true, false])
     );
+    // Those that shared a node's cores for a while count as fast as they are on the nodes that they came with; where they
+    // are guests nobody says how fast they are.
+    let pes = nodes.iter().flat_map(|node| node["pes"].as_array().unwrap());
+    let speeds: Vec<f64> = pes.filter_map(|pe| pe["speed"].as_f64()).filter(|speed| *speed > 0.0).collect();
+    assert_eq!(speeds, [1.0; 5], "{report}");
     let moved = fs::read(folder.join("ends.npy")).unwrap();
     fs::remove_file(folder.join("ends.npy")).unwrap();
     assert_eq!(run(METACHARE, folder, &words).code, 0);
@@ -139,6 +145,32 @@ fn a_run_that_was_saved_after_a_node_had_joined_goes_on() {
     let done = run(METACHARE, folder, &["restart", "saved", "--speed", "equal"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits");
+}
+
+/// The host of the node that is to join does not answer.
+#[test]
+fn a_run_is_saved_and_stopped_while_a_node_that_is_to_join_starts() {
+    let bed = Bed::new();
+    let folder = bed.path();
+    local_nodes(folder, &[1, 1]);
+    write(folder, "more.toml", &bed.node("hangs", ""));
+    let words = "run imbalance --chares 24 --steps 100000 --work 20000 --balance rotate --speed equal";
+    let words: Vec<&str> = words.split(' ').chain(["--checkpoint", "saved"]).collect();
+    let running = start(&mut bed.command(METACHARE, &words));
+    wait_for_work(folder);
+    let name = run(METACHARE, folder, &["watch", "--list"]).stdout;
+    let adding = ["nodes", "add", name.trim(), "hangs", "--nodes", "more.toml"];
+    let adding = start(&mut bed.command(METACHARE, &adding));
+    wait_for("the host to be asked", || fs::read(folder.join("connections")).ok());
+    let saved = run(METACHARE, folder, &["checkpoint", name.trim()]);
+    assert!(saved.code == 0 && saved.stdout.starts_with("checkpoint 1: "), "{saved:?}");
+    assert!(is_alive(adding.pid()), "the checkpoint waited for the node");
+    let stopped = run(METACHARE, folder, &["checkpoint", name.trim(), "--stop"]);
+    assert!(stopped.code == 0 && stopped.stdout.starts_with("checkpoint 2: "), "{stopped:?}");
+    let (done, added) = (running.done(), adding.done());
+    assert!(done.stderr.contains("ended after checkpoint 2, as was asked for"), "{done:?}");
+    assert!(added.code != 0 && added.stderr.lines().count() == 1, "{added:?}");
+    bed.assert_nothing_left();
 }
 
 /// While the PEs of the run do not yet stand still: until then nothing has been given to it.

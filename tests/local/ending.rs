@@ -103,6 +103,20 @@ fn a_time_limit_counts_from_the_start_of_the_nodes() {
     }
 }
 
+/// Starting takes a longer part of the time limit than is left for the last checkpoint.
+#[test]
+fn a_run_is_saved_before_its_time_limit_however_long_its_nodes_take_to_start() {
+    let bed = Bed::new();
+    let local = "[[node]]\nname = \"here\"\npes = 1\n";
+    write(bed.path(), "nodes.toml", &[local, &bed.node("late", "")].concat());
+    let words = "run imbalance --chares 24 --steps 1000000 --work 20000 --speed equal --time-limit 12";
+    let words: Vec<&str> = words.split(' ').chain(["--checkpoint", "saved"]).collect();
+    let done = start(&mut bed.command(METACHARE, &words)).done();
+    assert_eq!(done.code, 110, "{done:?}");
+    assert!(done.stderr.contains("restart saved` goes on from checkpoint 1\n"), "{done:?}");
+    bed.assert_nothing_left();
+}
+
 #[test]
 fn a_signal_while_inputs_are_read_ends_the_program() {
     let folder = tempfile::tempdir().unwrap();

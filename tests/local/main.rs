@@ -14,7 +14,7 @@ mod shared;
 mod speeds;
 mod window;
 
-use harness::{Done, after, is_alive, local_nodes, signal, start, wait_for, write};
+use harness::{Done, after, is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -152,6 +152,21 @@ fn a_time_limit_ends_the_run() {
     let done = run(STENCIL, folder.path(), &words);
     assert_eq!(done.code, 110, "{done:?}");
     assert!(done.last_error().contains("time limit"), "{done:?}");
+}
+
+#[test]
+fn a_lost_run_says_that_nothing_of_it_was_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[1, 1]);
+    let words: Vec<&str> = LONG.iter().copied().chain(["--checkpoint", "saved"]).collect();
+    let running = start(&mut command(STENCIL, folder.path(), &words));
+    wait_for_work(folder.path());
+    signal(running.nodes(2)[0], "KILL");
+    let done = running.done();
+    assert_eq!(done.code, 69, "{done:?}");
+    let sentence =
+        "note: no checkpoint had been taken: nothing is left of the run, and its command begins it anew";
+    assert!(done.stderr.lines().any(|line| line == sentence), "{done:?}");
 }
 
 #[test]

@@ -33,6 +33,7 @@ changed)
   lost 'Host key verification failed.' ;;
 nologin) echo 'This account is currently not available.' >&2; exit 1 ;;
 hangs) exec sleep 1000 ;;
+late) sleep 0.8; exec sh -c "$command" ;;
 stalls) head -c 100000 >/dev/null | sh -c "$command"; exec sleep 1000 ;;
 cut) head -c 100000 | sh -c "$command"; lost 'client_loop: send disconnect: Broken pipe' ;;
 vax) PATH="$here/vax:$PATH" exec sh -c "$command" ;;

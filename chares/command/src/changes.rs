@@ -1,8 +1,10 @@
 //! Nodes that leave and join while a run goes on, as viewers hear of it.
 
 use super::options::SpeedSource;
+use super::speeds;
 use crate::app::AppKernel;
 use chares::{Driver, Joining};
+use runtime::config::ClusterConfig;
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine};
 use std::sync::Arc;
@@ -34,7 +36,7 @@ pub(crate) fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>, is_quiet: bool)
 pub(crate) fn let_nodes_join(
     main: &mut Driver,
     hub: &Arc<Hub>,
-    (source, kernel): (SpeedSource, &AppKernel),
+    (source, kernel, config): (SpeedSource, &AppKernel, &ClusterConfig),
     is_quiet: bool,
 ) {
     if hub.info().balance.is_empty() {
@@ -45,6 +47,7 @@ pub(crate) fn let_nodes_join(
     main.let_nodes_join(Joining {
         kernel: measured_with.filter(|_| source.is_measured()),
         budget: MEASURING,
+        declared_unit: (source == SpeedSource::File).then(|| speeds::fastest_declared(config)),
         tell: Box::new(move |joined| {
             let mut new = joined.info.clone();
             new.joined_s = Some(viewers.now().as_secs_f64());

@@ -8,7 +8,7 @@ use super::options::Every;
 use super::report::unix_ms;
 use chares::checkpoint::{Keeper, Kept};
 use runtime::checkpoint::{
-    About, Kind as RecordKind, Machine, Record, SavedSchema, SavedVariable, Store, Written,
+    About, Kind as RecordKind, Machine, ReadError, Record, SavedSchema, SavedVariable, Store, Written,
 };
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
@@ -24,8 +24,9 @@ use writing::Writing;
 pub(crate) use restoring::go_on;
 
 /// Before a run is ended by its time limit a checkpoint gets this part of the limit, and so many times as long as the last
-/// one took.
+/// one took; but at least so much of it as the driver needs to look and all PEs to stand still, if it is not half of it.
 const LAST_PART: u32 = 20;
+const LAST_LEAST: Duration = Duration::from_millis(500);
 const LAST_TIMES: u32 = 3;
 /// At a good moment, a checkpoint may come earlier by this part of the time or of the steps between two.
 const EARLY_PART: u32 = 8;
@@ -44,7 +45,7 @@ pub(crate) struct StoreKeeper {
     /// How long the last one took, and all of them.
     took: Duration,
     all_took: Duration,
-    /// When the run is ended at the latest.
+    /// When the checkpoint before the time limit has to begin at the latest.
     end: Option<Instant>,
     /// Somebody may want one now.
     orders: Arc<SaveOrders>,
@@ -57,8 +58,8 @@ pub(crate) struct StoreKeeper {
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) every: Every,
-    /// The time limit of the run.
-    pub(crate) limit: Option<Duration>,
+    /// The time limit of the run, and when it is over.
+    pub(crate) limit: Option<(Duration, Instant)>,
     pub(crate) is_quiet: bool,
 }
 
@@ -82,7 +83,7 @@ impl StoreKeeper {
             last_done: 0,
             took: Duration::ZERO,
             all_took: Duration::ZERO,
-            end: schedule.limit.and_then(|limit| Instant::now().checked_add(limit - limit / LAST_PART)),
+            end: schedule.limit.map(|(limit, over)| last_chance(limit, over)),
             orders,
             under_way: None,
             schemas,
@@ -94,6 +95,12 @@ impl StoreKeeper {
             self.hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error, text }));
         }
     }
+}
+
+/// When the checkpoint before the end of a time limit begins, unless earlier ones took long.
+fn last_chance(limit: Duration, over: Instant) -> Instant {
+    let margin = (limit / LAST_PART).max(LAST_LEAST).min(limit / 2);
+    over.checked_sub(margin).unwrap_or(over)
 }
 
 /// The run as it is now: nodes join it and leave it. The PEs of those that have left are on others, with their numbers.
@@ -197,10 +204,30 @@ impl Keeper for StoreKeeper {
     }
 }
 
-/// Says how to go on with a run that has failed, if it was saved.
-pub(crate) fn say_what_is_left(dir: &Path, program: &str) {
-    if let Ok(saved) = Store::open(dir).and_then(|store| store.latest()) {
-        let (number, dir) = (saved.generation(), dir.display());
-        note(&format!("the run was saved: `{program} restart {dir}` goes on from checkpoint {number}"));
+/// Says how to go on with a run that has failed, or that nothing is left of what it has done.
+pub(crate) fn say_what_is_left(dir: &Path, program: &str, has_begun: bool) {
+    match Store::open(dir).and_then(|store| store.latest()) {
+        Ok(saved) => {
+            let (number, dir) = (saved.generation(), dir.display());
+            note(&format!("the run was saved: `{program} restart {dir}` goes on from checkpoint {number}"));
+        }
+        Err(ReadError::None { .. }) if has_begun => {
+            note("no checkpoint had been taken: nothing is left of the run, and its command begins it anew");
+        }
+        Err(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_checkpoint_begins_early_enough_before_a_time_limit() {
+        let over = Instant::now() + Duration::from_secs(4000);
+        let before_s =
+            |limit_s: f64| (over - last_chance(Duration::from_secs_f64(limit_s), over)).as_secs_f64();
+        let limits = [0.2, 2.0, 60.0, 3600.0];
+        assert_eq!(limits.map(before_s), [0.1, 0.5, 3.0, 180.0]);
     }
 }

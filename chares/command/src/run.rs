@@ -21,7 +21,7 @@ use chares::{Driver, RunError, Timeline};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches};
 use loadbalance::machines::{Machine, Machines, Memory};
-use runtime::checkpoint::{SavedSchema, Store, schemas};
+use runtime::checkpoint::{SavedSchema, Store, WriteError, schemas};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::job::{Job, JobPlan, SaveOrders};
@@ -165,7 +165,7 @@ fn told(
     if let (Some(error), Some(dir)) = (&error, &options.checkpoint)
         && error.kind != Kind::Input
     {
-        keeping::say_what_is_left(dir, &done.info.program);
+        keeping::say_what_is_left(dir, &done.info.program, done.timeline.driven.is_some());
     }
     match error {
         None => Ok(0),
@@ -221,7 +221,15 @@ struct Ready {
 fn store_in(dir: &Path, kept: usize) -> Result<(Store, Arc<SaveOrders>), Failure> {
     let orders = runtime::job::hear_checkpoint_orders()
         .map_err(|e| Failure::new(Kind::Unavailable, format!("signals cannot be heard: {e}")))?;
-    Ok((Store::create_keeping(dir, kept)?, orders))
+    let store = Store::create_keeping(dir, kept).map_err(|error| {
+        let mend = match error {
+            WriteError::Io { .. } => "; name a folder that is there or can be made, and that may be written",
+            _ => "",
+        };
+        let Failure { kind, sentence, .. } = Failure::from(error);
+        Failure::new(kind, format!("--checkpoint: {sentence}{mend}"))
+    });
+    Ok((store?, orders))
 }
 
 /// What a run goes on from, and where it is saved.
@@ -302,10 +310,11 @@ fn drive_and_show(
     let viewers = Viewers::of(&job, options, metrics);
     let (source, is_quiet, described) = (options.speed, options.quiet, Arc::clone(&hub));
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
-    let schedule = Schedule { every: options.checkpoint_every, limit: options.timeout, is_quiet };
+    let limit = options.timeout.zip(job.ends_at());
+    let schedule = Schedule { every: options.checkpoint_every, limit, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
         changes::tell_who_leaves(main, &described, is_quiet);
-        changes::let_nodes_join(main, &described, (source, &started.kernel), is_quiet);
+        changes::let_nodes_join(main, &described, (source, &started.kernel, &config), is_quiet);
         let found = saving.from.as_ref().filter(|from| from.places_anew(&config));
         let speeds =
             found.map(|_| speeds_of_now(main, (source, &started), &config, &described)).transpose()?;

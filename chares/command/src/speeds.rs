@@ -204,6 +204,11 @@ fn relative(rates: &[f64]) -> Vec<f64> {
     rates.iter().map(|rate| if fastest > 0.0 { (rate / fastest).max(1e-6) } else { 1.0 }).collect()
 }
 
+/// The speed of the fastest PEs, as the nodes file says.
+pub(crate) fn fastest_declared(config: &ClusterConfig) -> f64 {
+    config.nodes.iter().map(|node| node.speed.unwrap_or(1.0)).fold(f64::MIN_POSITIVE, f64::max)
+}
+
 /// The nodes file gives the speed of a PE of each node; 1.0 where it gives none.
 fn from_file(query: &SpeedQuery<'_>) -> Vec<f64> {
     let of_node = |node: &NodeInfo| {

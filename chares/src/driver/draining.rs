@@ -1,6 +1,7 @@
 //! A node leaves while the run goes on: its PEs go to the others.
 
 use super::joining::Coming;
+use super::own_rates::OwnRates;
 use super::{Driver, Joining};
 use crate::program::RunError;
 use runtime::codec::Order;
@@ -30,6 +31,8 @@ pub(super) struct Nodes {
     /// Those whose processes have ended.
     ended: BTreeSet<NodeId>,
     on_left: Option<OnLeft>,
+    /// What PEs do at the nodes that they came with.
+    pub(super) own_rates: OwnRates,
     /// How a node may join, if one may.
     pub(super) joining: Option<Joining>,
     /// Who is to join as soon as its process has come.
@@ -48,6 +51,7 @@ impl Nodes {
             left: Vec::new(),
             ended: BTreeSet::new(),
             on_left: None,
+            own_rates: OwnRates::new(&[], topology),
             joining: None,
             coming: None,
             recruited: None,

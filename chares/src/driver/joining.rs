@@ -22,6 +22,8 @@ pub struct Joining {
     pub kernel: Option<(u16, Vec<u8>)>,
     /// For how long.
     pub budget: Duration,
+    /// The fastest speed of the nodes file, where speeds are those of that file: theirs are relative to it.
+    pub declared_unit: Option<f64>,
     /// Told of each that has joined.
     pub tell: Box<dyn Fn(&Joined) + Send>,
 }
@@ -48,7 +50,7 @@ pub(super) struct Coming {
 pub struct Joined {
     /// What it is, with its PEs and the speeds of these relative to the fastest PE of the run.
     pub info: NodeInfo,
-    /// Relative speeds of all PEs of the run now.
+    /// Speeds of all PEs at the nodes that they came with, relative to the fastest.
     pub speeds: Vec<f64>,
     /// From when it was asked for until its process had been started and reached.
     pub started: Duration,
@@ -129,8 +131,10 @@ impl Driver {
         node.resume_quiescence();
         self.resume_all_but(info.pes());
         let paused = stopped.elapsed();
-        let speeds = self.speeds_with(info.pes(), speed)?;
-        node.set_speeds(speeds.clone());
+        let rates = self.rates_of(info.pes(), speed)?;
+        self.nodes.own_rates.join(id, &rates);
+        node.set_speeds(self.nodes.own_rates.placed(node.topology()));
+        let speeds = self.nodes.own_rates.relative();
         info.pe_speeds = speeds.get(info.pes()).map(<[f64]>::to_vec).unwrap_or_default();
         let joined = Joined { info, speeds, started, paused };
         tracing::info!("{joined}");
@@ -177,28 +181,20 @@ impl Driver {
         others.for_each(|pe| self.order_paused(PeId(pe), PeOrder::Resume));
     }
 
-    /// Relative speeds of all PEs: those of the new ones are measured while the others work, if these were; otherwise they are
-    /// what the nodes file says, or 1.
-    fn speeds_with(&mut self, new: Range<usize>, speed: Option<f64>) -> Result<Vec<f64>, RunError> {
-        let mut rates = self.timeline.rates.clone();
-        rates.extend(self.timeline.joined.iter().map(|(_, rate)| rate));
-        let kernel =
-            self.nodes.joining.as_ref().and_then(|joining| Some((joining.kernel.clone()?, joining.budget)));
-        let measured = match kernel.filter(|_| rates.len() == new.start) {
-            Some((kernel, budget)) => {
+    /// The rates of new PEs, in the unit of the others': measured while these work, if theirs were; otherwise what the nodes
+    /// file says if theirs are of it, or as fast as the fastest.
+    fn rates_of(&mut self, new: Range<usize>, speed: Option<f64>) -> Result<Vec<f64>, RunError> {
+        let Some(joining) = &self.nodes.joining else { return Ok(vec![1.0; new.len()]) };
+        let (budget, unit) = (joining.budget, joining.declared_unit);
+        match joining.kernel.clone().filter(|_| self.machines.is_measured) {
+            Some(kernel) => {
                 let measured = self.measure_each(&new, kernel, budget)?;
                 let since = Instant::now();
                 self.timeline.joined.extend(measured.iter().map(|rate| (since, *rate)));
-                measured
+                Ok(measured)
             }
-            None => {
-                rates = self.pe.node().speeds().iter().copied().take(new.start).collect();
-                vec![speed.unwrap_or(1.0); new.len()]
-            }
-        };
-        rates.extend(measured);
-        let fastest = rates.iter().copied().fold(0.0, f64::max);
-        Ok(rates.into_iter().map(|rate| rate / fastest).collect())
+            None => Ok(vec![unit.map_or(1.0, |unit| speed.unwrap_or(1.0) / unit); new.len()]),
+        }
     }
 
     /// Units of work per second of these PEs, with a kernel.

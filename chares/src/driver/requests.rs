@@ -8,21 +8,19 @@ use std::sync::Arc;
 
 impl Driver {
     /// A way to ask something of this run from another thread.
-    pub fn asker(&self) -> impl Fn(Asked) + Send + 'static {
+    pub fn asker(&self) -> impl Fn(Asked) + Send + Sync + 'static {
         let node = Arc::clone(self.pe.node());
         move |asked| node.ask_driver(asked)
     }
 
     /// Grants what has been asked, one thing after the other; while the process of a node that is to join starts, the driver
-    /// goes on. Only where it waits for what may take long.
+    /// goes on, and only checkpoints are granted. Only where it waits for what may take long.
     pub(super) fn grant_requests(&mut self) -> Result<(), RunError> {
         if let Some((Coming { asked, began, speed }, recruited)) = self.nodes.who_has_come() {
             let answer = self.inside(|main| main.admit(recruited, began, speed))?;
             asked.answer(answer);
         }
-        while self.nodes.coming.is_none()
-            && let Some(asked) = self.asked.pop_front()
-        {
+        while let Some(asked) = self.next_asked() {
             let answer = match &asked.request {
                 Request::Checkpoint { stop } => self.inside(|main| main.save_now(*stop))?,
                 Request::Drain { node } => self.inside(|main| main.drain(node))?,
@@ -30,12 +28,20 @@ impl Driver {
                     Err(why) => Err(why.into()),
                     Ok((began, speed)) => {
                         self.nodes.coming = Some(Coming { asked, began, speed });
-                        break;
+                        continue;
                     }
                 },
             };
             asked.answer(answer);
         }
         Ok(())
+    }
+
+    /// The first request that can be granted now.
+    fn next_asked(&mut self) -> Option<Asked> {
+        let is_free = self.nodes.coming.is_none();
+        let can_be_granted = |asked: &Asked| is_free || matches!(asked.request, Request::Checkpoint { .. });
+        let at = self.asked.iter().position(can_be_granted)?;
+        self.asked.remove(at)
     }
 }

@@ -6,8 +6,9 @@ use super::files::{Files, committed, numbers};
 use super::known::Known;
 use super::saved::Saved;
 use std::collections::BTreeSet;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,15 +77,22 @@ impl Folder {
         Ok(())
     }
 
+    /// Whether the folder at its path is the one that others are kept from: it may have been moved away since, and
+    /// another run may write into the one that is there now.
+    pub(super) fn is_locked(&self) -> bool {
+        is_at(self.state().lock.as_ref(), &self.dir.join(LOCK))
+    }
+
     fn lock_in(&self, state: &mut State) -> Result<(), WriteError> {
-        if state.lock.is_some() {
+        let path = self.dir.join(LOCK);
+        if is_at(state.lock.as_ref(), &path) {
             return Ok(());
         }
-        let path = self.dir.join(LOCK);
         let unlocked = |error| WriteError::io(&path, error);
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(unlocked)?;
         match file.try_lock() {
-            Ok(()) => state.lock = Some(file),
+            // What was known is of another folder, if there was one.
+            Ok(()) => (state.lock, state.known) = (Some(file), None),
             Err(TryLockError::WouldBlock) => return Err(WriteError::Busy { dir: self.dir.clone() }),
             Err(TryLockError::Error(error)) => return Err(unlocked(error)),
         }
@@ -138,4 +146,11 @@ impl Folder {
         }
         if chunks_stay { Ok(()) } else { self.disk.remove_folder(&files.folder) }
     }
+}
+
+/// Whether this file is the one at that path.
+fn is_at(held: Option<&File>, path: &Path) -> bool {
+    let held = held.and_then(|file| file.metadata().ok());
+    let there = fs::metadata(path);
+    held.zip(there.ok()).is_some_and(|(held, there)| (held.dev(), held.ino()) == (there.dev(), there.ino()))
 }

@@ -14,6 +14,7 @@ use crate::architecture::Architecture;
 use crate::buffer::Buffer;
 use crate::envelope::Packed;
 use crate::schema::{Number, Shape};
+use std::fs;
 
 fn about() -> About {
     About {
@@ -203,6 +204,28 @@ fn two_runs_do_not_write_into_one_folder() {
     write(&store, &[chare(1, 1, 1)]);
     drop(store);
     write(&reader, &[chare(1, 1, 1)]);
+}
+
+#[test]
+fn two_runs_do_not_write_into_one_folder_of_which_one_was_moved_away() {
+    let around = tempfile::tempdir().unwrap();
+    let (dir, moved) = (around.path().join("saved"), around.path().join("moved"));
+    let first = Store::create(&dir).unwrap();
+    write(&first, &[chare(1, 1, 1)]);
+    let half = first.begin(about()).unwrap();
+    fs::rename(&dir, &moved).unwrap();
+    let second = Store::create(&dir).unwrap();
+    // The second generation of each.
+    write(&second, &[chare(1, 2, 2)]);
+    write(&second, &[chare(1, 2, 2)]);
+    assert!(matches!(half.commit(), Err(WriteError::Busy { .. })));
+    assert!(matches!(first.begin(about()), Err(WriteError::Busy { .. })));
+    let there = second.generations().unwrap();
+    assert!(there.len() == 2 && there.iter().all(|generation| generation.saved.is_ok()), "{there:?}");
+    // Once nobody is there any more, the folder is as good as another.
+    drop(second);
+    write(&first, &[chare(1, 3, 3)]);
+    assert_eq!(read(&first.latest().unwrap()), [chare(1, 3, 3)]);
 }
 
 #[test]

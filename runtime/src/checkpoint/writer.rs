@@ -273,6 +273,10 @@ impl Writer {
         if self.state != State::Writing {
             return Err(WriteError::GivenUp);
         }
+        if let Err(error) = self.folder.lock() {
+            self.state = State::GivenUp;
+            return Err(error);
+        }
         let new_bytes = match self.try_commit() {
             Ok(new_bytes) => new_bytes,
             Err((path, error)) => return Err(self.given_up(&path, error)),
@@ -376,8 +380,11 @@ impl Drop for Writer {
             let known = self.chunks_for_next();
             return self.folder.writer_ended(Some(known));
         }
-        // Whatever cannot be removed now is removed when the next run begins to write.
-        let _ = self.folder.remove_generation(self.generation, false);
+        // Whatever cannot be removed now is removed when the next run begins to write. A folder that others write into by now
+        // has nothing of this one.
+        if self.folder.is_locked() {
+            let _ = self.folder.remove_generation(self.generation, false);
+        }
         self.folder.writer_ended(None);
     }
 }

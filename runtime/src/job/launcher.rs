@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver as Events};
 use std::thread::JoinHandle;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tracing::Instrument as _;
 
@@ -40,6 +40,7 @@ pub struct Job {
     events: Option<Events<DriverEvent>>,
     orders: UnboundedSender<Order>,
     thread: Option<JoinHandle<Option<Failure>>>,
+    limit: Option<TimeLimit>,
 }
 
 impl Job {
@@ -52,6 +53,7 @@ impl Job {
         let (orders, mut inbox) = unbounded_channel();
         signals::send_to(orders.clone()).map_err(|e| local("signals cannot be heard", &e))?;
         let (started, outcome) = mpsc::channel();
+        let limit = plan.timeout.map(TimeLimit::new);
         let thread = std::thread::Builder::new().name("network".into()).spawn(move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
@@ -61,7 +63,6 @@ impl Job {
                 }
             };
             runtime.block_on(async move {
-                let limit = plan.timeout.map(TimeLimit::new);
                 // What was started is killed when the start is dropped half-way.
                 let outcome = tokio::select! {
                     outcome = start(plan, limit) => outcome,
@@ -88,7 +89,7 @@ impl Job {
         let thread = thread.map_err(|e| local("the network thread cannot start", &e))?;
         match outcome.recv() {
             Ok(Ok(Ready { node, hub, events })) => {
-                Ok(Self { node, hub, events: Some(events), orders, thread: Some(thread) })
+                Ok(Self { node, hub, events: Some(events), orders, thread: Some(thread), limit })
             }
             Ok(Err(error)) => {
                 // With the thread everything ends that was started; a panic in it has been printed.
@@ -103,6 +104,12 @@ impl Job {
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// When the time limit ends the run, which counts from before its nodes were started; `None` if nothing limits it.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<Instant> {
+        self.limit.and_then(TimeLimit::at)
     }
 
     /// What viewers are told.

@@ -38,6 +38,11 @@ impl TimeLimit {
     pub(super) fn new(length: Duration) -> Self {
         Self { length, at: Instant::now().checked_add(length) }
     }
+
+    /// When that is; `None` if it is beyond what a clock counts.
+    pub(super) fn at(self) -> Option<std::time::Instant> {
+        self.at.map(Instant::into_std)
+    }
 }
 
 /// Waits until a run has lasted too long, if there is a limit.

@@ -1,10 +1,10 @@
 //! What is asked of a run at other terminals: a second private socket beside the [one for viewers](super::socket).
 //!
 //! ```text
-//!   a command ─► Request ─► the launcher's thread for requests ─► the driver, as soon as it waits ─► Answer ─► the command
+//!   a command ─► Request ─► a thread of the launcher ─► the driver, as soon as it waits ─► Answer ─► the command
 //! ```
 //!
-//! One is answered after the other. The socket lies where only the run's user may enter, and who asks is looked at again.
+//! The driver grants one after the other, but who waits long keeps no other waiting. The socket lies where only the run's user may enter, and who asks is looked at again.
 
 use super::socket::{self, REQUESTS, WatchError};
 use super::wire::{MONITOR_VERSION, read, write};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
@@ -90,16 +91,23 @@ impl Asked {
 pub struct RequestSocket(PathBuf);
 
 impl RequestSocket {
-    /// Hands to `grant` whatever is asked of the run with that name.
+    /// Hands to `grant` whatever is asked of the run with that name. Who is answered late keeps no other waiting.
     ///
     /// # Errors
     /// If the socket cannot be made.
-    pub fn serve(name: &str, grant: impl Fn(Asked) + Send + 'static) -> Result<Self, WatchError> {
+    pub fn serve(name: &str, grant: impl Fn(Asked) + Send + Sync + 'static) -> Result<Self, WatchError> {
         let (listener, path) = socket::listen(name, REQUESTS)?;
+        let grant = Arc::new(grant);
         let serve = move || {
             for asking in socket::visitors(listener) {
-                if let Err(error) = hear(asking, &grant) {
-                    tracing::debug!("nobody was answered: {error}");
+                let grant = Arc::clone(&grant);
+                let heard = std::thread::Builder::new().name("request".into()).spawn(move || {
+                    if let Err(error) = hear(asking, &*grant) {
+                        tracing::debug!("nobody was answered: {error}");
+                    }
+                });
+                if let Err(error) = heard {
+                    tracing::debug!("nobody was heard: {error}");
                 }
             }
         };
@@ -160,13 +168,19 @@ mod tests {
     #[test]
     fn a_run_answers_whoever_asks_and_is_not_troubled_by_noise() {
         let name = format!("test-asked-{}", std::process::id());
-        let socket = RequestSocket::serve(&name, |asked| match asked.request.clone() {
+        let (keep, later) = channel();
+        let socket = RequestSocket::serve(&name, move |asked| match asked.request.clone() {
             Request::Drain { node } if node == "b" => asked.answer(Ok("done".into())),
             Request::Drain { node } if node == "c" => drop(asked),
             Request::Drain { node } => asked.answer(Err(Refused { code: 64, sentence: node })),
-            Request::Add { .. } | Request::Checkpoint { .. } => {}
+            Request::Checkpoint { .. } => keep.send(asked).unwrap(),
+            Request::Add { .. } => {}
         });
         let socket = socket.unwrap();
+        // One that is not answered, and one that says nothing.
+        let (unanswered, silent) = (name.clone(), socket::connect(&name, REQUESTS).unwrap());
+        let unanswered = std::thread::spawn(move || ask(&unanswered, &Request::Checkpoint { stop: true }));
+        let kept = later.recv().unwrap();
         let drain = |node: &str| ask(&name, &Request::Drain { node: node.into() }).unwrap();
         assert_eq!(drain("b"), Ok("done".into()));
         assert_eq!(drain("c").unwrap_err().sentence, "the run has ended meanwhile");
@@ -185,6 +199,8 @@ mod tests {
         );
         assert_eq!(refused.unwrap_err().sentence, sentence);
         assert_eq!(drain("x"), Err(Refused { code: 64, sentence: "x".into() }));
+        drop((silent, kept));
+        assert_eq!(unanswered.join().unwrap().unwrap().unwrap_err().sentence, "the run has ended meanwhile");
         drop(socket);
         assert!(matches!(ask(&name, &Request::Drain { node: "b".into() }), Err(WatchError::Unknown { .. })));
     }

@@ -1,0 +1,84 @@
+//! What PEs do at the nodes that they came with, and at those where they are now.
+
+use runtime::ids::{NodeId, PeId};
+use runtime::topology::Topology;
+
+/// The rate of each PE at the node that it came with, all in one unit; nodes that leave and join do not change it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnRates {
+    of: Vec<(NodeId, f64)>,
+}
+
+impl OwnRates {
+    /// Of PEs that all are where they came with; those whose rate is not known count as fast as the others on average.
+    pub(super) fn new(rates: &[f64], topology: &Topology) -> Self {
+        let mean = if rates.is_empty() { 1.0 } else { rates.iter().sum::<f64>() / rates.len() as f64 };
+        let rate = |pe: u32| rates.get(pe as usize).copied().unwrap_or(mean);
+        Self { of: (0..topology.pe_count()).map(|pe| (topology.node_of(PeId(pe)), rate(pe))).collect() }
+    }
+
+    /// A node has joined with PEs of these rates.
+    pub(super) fn join(&mut self, node: NodeId, rates: &[f64]) {
+        self.of.extend(rates.iter().map(|rate| (node, *rate)));
+    }
+
+    /// Of all PEs, relative to the fastest of them.
+    pub(super) fn relative(&self) -> Vec<f64> {
+        relative(self.of.iter().map(|(_, rate)| *rate).collect())
+    }
+
+    /// What they do where they are now, relative to the fastest: a node's own PEs and those that have gone there share what
+    /// its own ones would do alone.
+    pub(super) fn placed(&self, now: &Topology) -> Vec<f64> {
+        let own = |pe: &u32| self.of.get(*pe as usize).copied();
+        let rate = |pe: u32| {
+            let here = now.node_of(PeId(pe));
+            let guests =
+                now.pes(here).iter().filter(|pe| own(pe).is_none_or(|(home, _)| home != here)).count();
+            if guests == 0 {
+                return own(&pe).map_or(0.0, |(_, rate)| rate);
+            }
+            let all: f64 = self.of.iter().filter(|(home, _)| *home == here).map(|(_, rate)| rate).sum();
+            all / now.pes(here).len() as f64
+        };
+        relative((0..now.pe_count()).map(rate).collect())
+    }
+}
+
+fn relative(rates: Vec<f64>) -> Vec<f64> {
+    let fastest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    rates.into_iter().map(|rate| rate / fastest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn are_alike(found: &[f64], right: &[f64]) -> bool {
+        found.len() == right.len()
+            && found.iter().zip(right).all(|(found, right)| (found - right).abs() < 1e-12)
+    }
+
+    #[test]
+    fn who_has_joined_after_others_shared_a_node_counts_in_their_unit() {
+        // Three equal nodes of one PE; the last one leaves, and its PE goes to the first one.
+        let begun = Topology::new(&[0, 1, 1, 1]);
+        let mut rates = OwnRates::new(&[10.0, 10.0, 10.0], &begun);
+        let drained = begun.rearranged(&[(PeId(2), NodeId(1))]);
+        assert!(are_alike(&rates.placed(&drained), &[0.5, 1.0, 0.5]));
+        rates.join(NodeId(4), &[20.0]);
+        let joined = drained.joined_by(NodeId(4), 1);
+        assert!(are_alike(&rates.placed(&joined), &[0.25, 0.5, 0.25, 1.0]));
+        assert!(are_alike(&rates.relative(), &[0.5, 0.5, 0.5, 1.0]));
+        // The one that has come leaves, too.
+        let left = joined.rearranged(&[(PeId(3), NodeId(2))]);
+        assert!(are_alike(&rates.placed(&left), &[1.0; 4]));
+    }
+
+    #[test]
+    fn pes_whose_rates_are_not_known_count_as_the_others() {
+        let rates = OwnRates::new(&[1.0, 3.0], &Topology::new(&[0, 2, 1]));
+        assert!(are_alike(&rates.relative(), &[1.0 / 3.0, 1.0, 2.0 / 3.0]));
+        assert!(are_alike(&OwnRates::new(&[], &Topology::new(&[0, 1])).relative(), &[1.0]));
+    }
+}
