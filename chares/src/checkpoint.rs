@@ -28,6 +28,7 @@ use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload};
 use runtime::failure::{Failure, Kind};
 use runtime::ids::PeId;
+use runtime::monitor::requests::SavedIn;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::saved::{RecordHeader, SavedPlace, SavedRecords};
 use runtime::schema::{Change, Path, Shape, difference, shape_of};
@@ -69,6 +70,11 @@ pub trait Keeper: Send {
 
     /// It is not taken: why.
     fn discard(&mut self, why: &str);
+
+    /// Where they are kept, if others can go on from there.
+    fn place(&self) -> Option<SavedIn> {
+        None
+    }
 }
 
 /// What a run goes on from.

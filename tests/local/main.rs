@@ -7,6 +7,7 @@ mod imbalance;
 mod limits;
 mod log;
 mod measuring;
+mod migrated;
 mod packed;
 mod remote;
 mod restarted;

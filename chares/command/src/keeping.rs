@@ -14,6 +14,7 @@ use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::job::SaveOrders;
 use runtime::monitor::hub::Hub;
+use runtime::monitor::requests::SavedIn;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt, SavingCost};
 use runtime::saved::RecordHeader;
 use std::path::Path;
@@ -201,6 +202,11 @@ impl Keeper for StoreKeeper {
         }
         self.tell(format!("no checkpoint was taken, and the run goes on: {why}"), true);
         self.orders.obeyed();
+    }
+
+    fn place(&self) -> Option<SavedIn> {
+        let (started_in, program) = (std::env::current_dir().ok()?, self.hub.info().program);
+        Some(SavedIn { dir: std::path::absolute(self.store.dir()).ok()?, started_in, program })
     }
 }
 

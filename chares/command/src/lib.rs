@@ -19,6 +19,7 @@ mod keeping;
 mod live;
 mod log;
 mod manual;
+mod migrate;
 mod named_file;
 mod network;
 mod nodes;
@@ -32,6 +33,7 @@ mod record;
 mod replacement;
 mod replay;
 mod report;
+mod request;
 mod restart;
 mod run;
 mod shell;
@@ -177,7 +179,7 @@ fn dispatch(
     command_started: Instant,
 ) -> Result<u8, Failure> {
     // A run begins its log as its options say.
-    if !matches!(matches.subcommand_name(), Some("run" | "demo" | "restart")) {
+    if !matches!(matches.subcommand_name(), Some("run" | "demo" | "restart" | "migrate")) {
         log::begin();
     }
     match matches.subcommand() {
@@ -189,6 +191,7 @@ fn dispatch(
             None => Err(Failure::new(Kind::Usage, "an application is missing; `run --help` lists them")),
         },
         Some(("restart", matches)) => restart::restart(program, matches, command_started),
+        Some(("migrate", matches)) => migrate::migrate(program, matches, command_started),
         Some(("nodes", matches)) => nodes::nodes(program, matches, command_started),
         Some(("compare", matches)) => compare::compare(&program, matches),
         Some(("plan", matches)) => plan::plan(&program, matches),
@@ -260,6 +263,7 @@ fn command(program: &CommandLine) -> Command {
         .subcommand(cache::command())
         .subcommand(watch::command())
         .subcommand(restart::command_of())
+        .subcommand(migrate::command_of())
         .subcommand(replay::command())
         .subcommand(summary::command())
         .subcommand(checkpoint::command());

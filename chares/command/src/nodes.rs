@@ -2,12 +2,12 @@
 
 use super::options::{NodesChoice, NodesOptions, shortened};
 use super::rate::rate;
-use super::{copies, say, speed};
+use super::{copies, request, say, speed};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use runtime::failure::{Failure, Kind};
 use runtime::launch::{CheckResult, Checked, HeardPorts, Pair, Problem};
-use runtime::monitor::requests::{self, Request};
+use runtime::monitor::requests::Request;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -121,10 +121,7 @@ fn add(matches: &ArgMatches) -> Result<u8, Failure> {
 
 /// Asks a run for something, and says what became of it.
 fn ask(run: &str, request: &Request) -> Result<(), Failure> {
-    match requests::ask(run, request).map_err(|error| Failure::new(Kind::NoInput, error))? {
-        Ok(done) => say(&(done + "\n")),
-        Err(refused) => Err(Failure::new(Kind::Other(refused.code), refused.sentence)),
-    }
+    say(&(request::ask(run, request)?.sentence + "\n"))
 }
 
 fn check(program: &CommandLine, options: &NodesOptions, is_json: bool) -> Result<u8, Failure> {

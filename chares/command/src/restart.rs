@@ -19,16 +19,21 @@ use std::time::Instant;
 pub(crate) fn command_of() -> Command {
     let dir = Arg::new("dir").value_name("DIR").required(true).value_parser(value_parser!(PathBuf));
     let number = Arg::new("generation").long("generation").value_name("N").value_parser(value_parser!(u32));
-    let map = Arg::new("map").long("map").value_name("HOW").value_parser(value_parser!(Mapping));
     RunOptions::augment_args(
         Command::new("restart")
             .about("Go on with a run from a checkpoint, on the same nodes or others")
             .arg(dir.help("The folder that `--checkpoint` named"))
             .arg(number.help("Which checkpoint of the folder; the last if not given"))
-            .arg(map.help(
-                "Where chares go: keep (where they were), block, cyclic, or comm (by who talks to whom). On the same nodes \
-                 they stay if not given; on others they are placed by what they cost and the speeds that PEs have now",
-            )),
+            .arg(map()),
+    )
+}
+
+/// Where chares go.
+pub(crate) fn map() -> Arg {
+    let map = Arg::new("map").long("map").value_name("HOW").value_parser(value_parser!(Mapping));
+    map.help(
+        "Where chares go: keep (where they were), block, cyclic, or comm (by who talks to whom). On the same nodes \
+         they stay if not given; on others they are placed by what they cost and the speeds that PEs have now",
     )
 }
 
@@ -50,6 +55,35 @@ pub(crate) struct Origin {
     has_balancer: bool,
     /// How chares are placed, if that was said.
     pub(crate) mapping: Option<Mapping>,
+    /// Since when it has been away, if it was under way until now.
+    pub(crate) away: Option<Away>,
+}
+
+/// A run that has been ended to go on elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Away {
+    /// When it was asked to be saved and to end.
+    pub(crate) asked: Instant,
+    /// When it had been saved.
+    pub(crate) saved: Instant,
+    /// When it had ended.
+    pub(crate) ended: Instant,
+}
+
+impl Away {
+    /// What took how long, of a run whose nodes had `started` and that has just been given all that was saved.
+    pub(crate) fn told(&self, started: Instant) -> String {
+        let now = Instant::now();
+        let parts =
+            [(self.asked, self.saved), (self.saved, self.ended), (self.ended, started), (started, now)];
+        let [saving, ending, starting, restoring] =
+            parts.map(|(from, to)| to.saturating_duration_since(from).as_secs_f64());
+        let away = now.saturating_duration_since(self.asked).as_secs_f64();
+        format!(
+            "the run was away for {away:.2} s: saved in {saving:.2} s, ended in {ending:.2} s, other nodes ready after \
+             {starting:.2} s, restored in {restoring:.2} s"
+        )
+    }
 }
 
 impl Origin {
@@ -98,11 +132,22 @@ pub(crate) fn restart(
     matches: &ArgMatches,
     command_started: Instant,
 ) -> Result<u8, Failure> {
-    let mut options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let dir: &PathBuf =
         matches.get_one("dir").ok_or_else(|| Failure::new(Kind::Usage, "say which folder: restart DIR"))?;
-    let wrong = |what: String| Failure::new(Kind::Input, format!("{} holds {what}", dir.display()));
     let saved = open(dir, matches.get_one("generation").copied())?;
+    go_on(program, matches, (dir, saved), None, command_started)
+}
+
+/// Goes on from a checkpoint of a folder, by the options of a run that are given; the exit code.
+pub(crate) fn go_on(
+    program: CommandLine,
+    matches: &ArgMatches,
+    (dir, saved): (&Path, Arc<Saved>),
+    away: Option<Away>,
+    command_started: Instant,
+) -> Result<u8, Failure> {
+    let mut options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+    let wrong = |what: String| Failure::new(Kind::Input, format!("{} holds {what}", dir.display()));
     let about = saved.about();
     if about.program != program.name {
         return Err(wrong(format!("a run of {}, and this is {}", about.program, program.name)));
@@ -114,25 +159,14 @@ pub(crate) fn restart(
     })?;
     let (name, then) = run_of(&program, &then).ok_or_else(|| wrong("no run".into()))?;
     if options.checkpoint.as_ref().is_none_or(|to| to == dir) {
-        options.checkpoint = Some(dir.clone());
-        let is_said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        if let Ok(before) = RunOptions::from_arg_matches(then) {
-            if !is_said("checkpoint_every") {
-                options.checkpoint_every = before.checkpoint_every;
-            }
-            if !is_said("checkpoint_keep") {
-                options.checkpoint_keep = before.checkpoint_keep;
-            }
-        }
+        keep_saving(&mut options, dir, (matches, then));
     }
     let origin = format!("checkpoint {} of {}", saved.generation(), dir.display());
     if !options.quiet {
         note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
     }
     let nodes = about.nodes.iter().map(|node| (node.name.clone(), node.pes)).collect();
-    let refused = |why| foreign(&saved, dir, why);
-    let taken_in = TakenIn::new(Arc::clone(&saved), program.program.table()).map_err(refused)?;
-    saved.fits(usize::BITS).map_err(refused)?;
+    let taken_in = taken_in(&program, &saved, dir)?;
     let is_shown = !options.quiet && !options.shows_window() && !log::is_json();
     let go_on = keeping::go_on(taken_in, is_shown)?;
     let (began, pes) = pe_counts(&go_on.driver)?;
@@ -141,15 +175,38 @@ pub(crate) fn restart(
     let from = Some(Origin {
         go_on,
         saved,
-        dir: dir.clone(),
+        dir: dir.into(),
         name: origin,
         began,
         pes,
         nodes,
         has_balancer,
         mapping,
+        away,
     });
     run::run(program, Asked { name, matches: then, options, line, from }, command_started)
+}
+
+/// Saves a run further in the same folder, as often as before where nothing else is said.
+fn keep_saving(options: &mut RunOptions, dir: &Path, (matches, then): (&ArgMatches, &ArgMatches)) {
+    options.checkpoint = Some(dir.into());
+    let is_said = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    if let Ok(before) = RunOptions::from_arg_matches(then) {
+        if !is_said("checkpoint_every") {
+            options.checkpoint_every = before.checkpoint_every;
+        }
+        if !is_said("checkpoint_keep") {
+            options.checkpoint_keep = before.checkpoint_keep;
+        }
+    }
+}
+
+/// A checkpoint, as far as this program and this machine understand it.
+pub(crate) fn taken_in(program: &CommandLine, saved: &Arc<Saved>, dir: &Path) -> Result<TakenIn, Failure> {
+    let refused = |why| foreign(saved, dir, why);
+    let taken_in = TakenIn::new(Arc::clone(saved), program.program.table()).map_err(refused)?;
+    saved.fits(usize::BITS).map_err(refused)?;
+    Ok(taken_in)
 }
 
 fn foreign(saved: &Saved, dir: &Path, why: Foreign) -> Failure {
@@ -163,7 +220,7 @@ fn foreign(saved: &Saved, dir: &Path, why: Foreign) -> Failure {
     }
 }
 
-fn open(dir: &Path, generation: Option<u32>) -> Result<Arc<Saved>, Failure> {
+pub(crate) fn open(dir: &Path, generation: Option<u32>) -> Result<Arc<Saved>, Failure> {
     let store = Store::open(dir)?;
     let saved = match generation {
         Some(number) => store.generation(number)?,

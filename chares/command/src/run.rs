@@ -367,7 +367,8 @@ fn save(
     }
     let Some(from) = from else { return Ok(()) };
     from.fits_on(&hub.info()).map_err(RunError::Ended)?;
-    let Origin { mut go_on, name, mapping, .. } = from;
+    let Origin { mut go_on, name, mapping, away, .. } = from;
+    let started = Instant::now();
     main.outcome().from_checkpoint = Some(name);
     let (hub, is_quiet) = (Arc::clone(hub), schedule.is_quiet);
     let tell = move |text: String| {
@@ -379,7 +380,12 @@ fn save(
     let tell_placed = tell.clone();
     let tell_placed = Box::new(move |placed: &Placed| tell_placed(placed.to_string()));
     go_on.placing = speeds.map(|speeds| Placing { mapping, speeds, tell: tell_placed });
-    go_on.tell = Box::new(move |restored: &Restored| tell(restored.to_string()));
+    go_on.tell = Box::new(move |restored: &Restored| {
+        tell(restored.to_string());
+        if let Some(away) = &away {
+            tell(away.told(started));
+        }
+    });
     main.go_on_from(go_on)
 }
 

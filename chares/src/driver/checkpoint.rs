@@ -14,7 +14,7 @@ use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::monitor::requests::Answer;
+use runtime::monitor::requests::{Answer, Granted, SavedIn};
 use runtime::node::{Node, NodeSettings};
 use runtime::pe::Pe;
 use runtime::saved::{Paused, RecordHeader, RecordOf, Save, ToKeep};
@@ -233,8 +233,14 @@ impl Driver {
             let sentence = format!("the run was ended after checkpoint {}, as was asked for", kept.number);
             self.failed.get_or_insert(Failure::new(Kind::Stopped, sentence));
         }
-        let end = if stop { "; the run ends, and `restart` goes on from there" } else { "" };
-        Ok(Ok(format!("{kept}{end}")))
+        let saved = self.history.keeper.as_ref().and_then(|keeper| keeper.place());
+        let end = match &saved {
+            Some(SavedIn { dir, program, .. }) if stop => {
+                format!("; the run ends, and `{program} restart {}` goes on from there", dir.display())
+            }
+            _ => String::new(),
+        };
+        Ok(Ok(Granted { sentence: format!("{kept}{end}"), saved }))
     }
 
     /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.

@@ -192,7 +192,7 @@ impl Driver {
             tell(&drained);
         }
         if !node.release(leaving) {
-            return Ok(Ok(drained.to_string()));
+            return Ok(Ok(drained.to_string().into()));
         }
         let told = Instant::now();
         let has_ended = self.wait_until(|main| {
@@ -204,7 +204,7 @@ impl Driver {
         } else {
             "its process has been told to end, and has not yet"
         };
-        Ok(Ok(format!("{drained}; {end}")))
+        Ok(Ok(format!("{drained}; {end}").into()))
     }
 
     /// Has all PEs of a node, which stand still as all do, go on at other nodes. Until any has gone the reason why that cannot

@@ -142,7 +142,7 @@ impl Driver {
         if let Some(joining) = &self.nodes.joining {
             (joining.tell)(&joined);
         }
-        Ok(Ok(joined.to_string()))
+        Ok(Ok(joined.to_string().into()))
     }
 
     /// Sends away who was to join; all PEs go on without it.

@@ -115,8 +115,10 @@ fn a_node_leaves_nothing_behind() {
     });
     let (told, sum) = added.unwrap();
     assert_eq!(sum, Some(4 * 6));
-    let told: Vec<_> =
-        told.into_iter().map(|answer| answer.unwrap_or_else(|refused| refused.sentence)).collect();
+    let told: Vec<_> = told
+        .into_iter()
+        .map(|answer| answer.map_or_else(|refused| refused.sentence, |done| done.sentence))
+        .collect();
     let beginnings = [
         "node 2 has left: its PEs went on (1 to node 1, 1 to node 3) with 2 chares, ",
         "node 2 has left; there are node 1, node 3",

@@ -78,6 +78,12 @@ impl Store {
         Self { folder: Arc::new(Folder::new(dir, disk, kept)) }
     }
 
+    /// The folder, as it was named.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.folder.dir
+    }
+
     /// Begins a new generation. One at a time.
     ///
     /// # Errors

@@ -45,8 +45,34 @@ pub enum Request {
     },
 }
 
-/// What became of a request: a sentence on what was done, or why it was not.
-pub type Answer = Result<String, Refused>;
+/// What became of a request: what was done, or why it was not.
+pub type Answer = Result<Granted, Refused>;
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// In words.
+    pub sentence: String,
+    /// Where the run was saved, if that was asked for.
+    pub saved: Option<SavedIn>,
+}
+
+impl From<String> for Granted {
+    fn from(sentence: String) -> Self {
+        Self { sentence, saved: None }
+    }
+}
+
+/// Where a run was saved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedIn {
+    /// The folder of its checkpoints, from the root.
+    pub dir: PathBuf,
+    /// The folder in which the run was started, and from which it names its files.
+    pub started_in: PathBuf,
+    /// The program that can go on with it.
+    pub program: String,
+}
 
 /// Why a request was not granted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -170,7 +196,7 @@ mod tests {
         let name = format!("test-asked-{}", std::process::id());
         let (keep, later) = channel();
         let socket = RequestSocket::serve(&name, move |asked| match asked.request.clone() {
-            Request::Drain { node } if node == "b" => asked.answer(Ok("done".into())),
+            Request::Drain { node } if node == "b" => asked.answer(Ok(String::from("done").into())),
             Request::Drain { node } if node == "c" => drop(asked),
             Request::Drain { node } => asked.answer(Err(Refused { code: 64, sentence: node })),
             Request::Checkpoint { .. } => keep.send(asked).unwrap(),
@@ -182,7 +208,7 @@ mod tests {
         let unanswered = std::thread::spawn(move || ask(&unanswered, &Request::Checkpoint { stop: true }));
         let kept = later.recv().unwrap();
         let drain = |node: &str| ask(&name, &Request::Drain { node: node.into() }).unwrap();
-        assert_eq!(drain("b"), Ok("done".into()));
+        assert_eq!(drain("b"), Ok(String::from("done").into()));
         assert_eq!(drain("c").unwrap_err().sentence, "the run has ended meanwhile");
         for noise in [&[0xff; 100][..], &[1, 0, 0, 0, MONITOR_VERSION as u8, 3, 0, 0, 0, 9, 9, 9]] {
             let mut rude = socket::connect(&name, REQUESTS).unwrap();

@@ -17,7 +17,7 @@ use std::time::Duration;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 18;
+pub const MONITOR_VERSION: u16 = 19;
 /// Since this version snapshots end with the clock of the cores.
 pub(super) const CLOCKED_VERSION: u16 = 15;
 /// Recordings from this version on can be read: what was added since is new kinds of events, and the end of snapshots.

@@ -1,9 +1,10 @@
 //! `checkpoint RUN`: has a run saved that is under way.
 
+use crate::request::ask;
 use crate::say;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use runtime::failure::{Failure, Kind};
-use runtime::monitor::requests::{self, Request};
+use runtime::failure::Failure;
+use runtime::monitor::requests::Request;
 
 /// Adds what says which run, and whether it is to end.
 pub(super) fn arguments(command: Command) -> Command {
@@ -20,9 +21,5 @@ pub(super) fn arguments(command: Command) -> Command {
 pub(super) fn save(matches: &ArgMatches) -> Result<u8, Failure> {
     let name = matches.get_one::<String>("run").map_or("", String::as_str);
     let request = Request::Checkpoint { stop: matches.get_flag("stop") };
-    let answer = requests::ask(name, &request).map_err(|error| Failure::new(Kind::NoInput, error))?;
-    match answer {
-        Ok(sentence) => say(&format!("{sentence}\n")).map(|()| 0),
-        Err(refused) => Err(Failure::new(Kind::Other(refused.code), refused.sentence)),
-    }
+    say(&(ask(name, &request)?.sentence + "\n")).map(|()| 0)
 }
