@@ -5,8 +5,9 @@ use super::subdomain::Figures;
 use chares::Driver;
 
 /// States it in the report: what subdomains took is parallel; serial is what one place took while all others waited for it, which
-/// is the coarsest mesh or the choice of levels, and `driver_s` of the driver.
-pub(super) fn state(main: &mut Driver, figures: &Figures, driver_s: f64) {
+/// is the coarsest mesh or the choice of levels, and `driver_s` of the driver. All of it is the work by which the run is judged, in
+/// the unit of iterations, which took `of_iterations`: what took as much of the processors' time counts as much.
+pub(super) fn state(main: &mut Driver, figures: &Figures, of_iterations: f64, driver_s: f64) {
     let seconds = main.outcome().timed().map_or(0.0, |timed| timed.as_secs_f64());
     let pes = main.machines().rates().len() as f64;
     let outcome = main.outcome();
@@ -16,6 +17,8 @@ pub(super) fn state(main: &mut Driver, figures: &Figures, driver_s: f64) {
     let parallel = figures.assembling_s + figures.iterating_s;
     let serial = figures.coarsest_s + driver_s;
     let whole = parallel + serial;
+    let times = if figures.iterating_s > 0.0 { whole / figures.iterating_s } else { 1.0 };
+    outcome.work(of_iterations * times);
     if whole <= 0.0 || seconds <= 0.0 {
         return;
     }

@@ -48,7 +48,7 @@ pub(super) fn drive(main: &mut Driver, fem: Fem) -> Result<(), RunError> {
         return follow(main, &fem, (&problem, swelling), &array);
     }
     let begun = spent();
-    let (course, figures) = solve(main, &problem, &array)?;
+    let (course, figures) = solve(main, &array)?;
     main.timed_over()?;
     say(main, &problem, &course, (&figures, spent() - begun));
     let measured = if fem.verify || problem.exact.is_some() {
@@ -72,7 +72,7 @@ pub(super) fn drive(main: &mut Driver, fem: Fem) -> Result<(), RunError> {
 }
 
 /// Has the equations computed and solved.
-fn solve(main: &mut Driver, problem: &Problem, array: &Subdomains) -> Result<(Course, Figures), RunError> {
+fn solve(main: &mut Driver, array: &Subdomains) -> Result<(Course, Figures), RunError> {
     main.phase("computing the elements", 0, 0);
     let (to, prepared) = main.pending::<Figures>();
     array.broadcast(main, Prepare(to));
@@ -94,7 +94,6 @@ fn solve(main: &mut Driver, problem: &Problem, array: &Subdomains) -> Result<(Co
     let (to, figures) = main.pending::<Figures>();
     array.broadcast(main, Account(to));
     let figures = figures.wait(main)?;
-    main.outcome().work(problem.work_of_iteration() * f64::from(course.iterations.max(1)));
     Ok((course, figures))
 }
 
@@ -133,7 +132,8 @@ fn say(main: &mut Driver, problem: &Problem, course: &Course, (figures, driver_s
         course.iterations,
         course.residual()
     ));
-    amdahl::state(main, figures, driver_s);
+    let of_iterations = problem.work_of_iteration() * f64::from(course.iterations.max(1));
+    amdahl::state(main, figures, of_iterations, driver_s);
 }
 
 fn say_measured(main: &mut Driver, problem: &Problem, measured: &Measured) {

@@ -53,11 +53,11 @@ pub(super) fn follow(
     let (to, figures) = main.pending::<Figures>();
     array.broadcast(main, Account(to));
     let figures = figures.wait(main)?;
-    say(main, (problem, swelling), &course);
+    say(main, swelling, &course);
     let outcome = main.outcome();
     outcome.fact("matrix_entries", figures.entries);
     outcome.fact("subdomain_bytes", figures.bytes);
-    amdahl::state(main, &figures, driver_s);
+    amdahl::state(main, &figures, of_iterations((problem, swelling), &course), driver_s);
     if fem.verify { verify(main, (problem, swelling), &course) } else { Ok(()) }
 }
 
@@ -90,24 +90,28 @@ pub(super) fn lost(swelling: &Swelling, course: &[Verdict]) -> Option<f64> {
     Some(most)
 }
 
+/// What all iterations took, floating-point operations.
+fn of_iterations((problem, swelling): (&Problem, &Swelling), course: &[Verdict]) -> f64 {
+    let of_each =
+        [swelling.diffusion(problem, 0), swelling.body(problem, 0)].map(|of| of.work_of_iteration());
+    let work = |verdict: &Verdict| {
+        let part = verdict.elements as f64 / problem.elements() as f64;
+        (0..2).map(|k| f64::from(verdict.iterations[k].max(1)) * of_each[k] * part).sum::<f64>()
+    };
+    course.iter().map(work).sum()
+}
+
 /// States how it went.
-fn say(main: &mut Driver, (problem, swelling): (&Problem, &Swelling), course: &[Verdict]) {
+fn say(main: &mut Driver, swelling: &Swelling, course: &[Verdict]) {
     let Some(last) = course.last() else { return };
     let iterations = |k: usize| course.iter().map(|verdict| u64::from(verdict.iterations[k])).sum::<u64>();
     let all = [iterations(0), iterations(1)];
     let elements = course.iter().map(|verdict| verdict.elements);
     let (least, most) = (elements.clone().min().unwrap_or(0), elements.clone().max().unwrap_or(0));
-    let (diffusion, body) = (swelling.diffusion(problem, 0), swelling.body(problem, 0));
-    let of_each = [diffusion.work_of_iteration(), body.work_of_iteration()];
-    let work = |verdict: &Verdict| {
-        let part = verdict.elements as f64 / problem.elements() as f64;
-        (0..2).map(|k| f64::from(verdict.iterations[k].max(1)) * of_each[k] * part).sum::<f64>()
-    };
     let forest = &swelling.forest;
     let finest = forest.elements(&vec![forest.finest; forest.blocks() as usize]);
     let estimated = (last.error / last.square.max(f64::MIN_POSITIVE)).sqrt();
     let outcome = main.outcome();
-    outcome.work(course.iter().map(work).sum());
     outcome.fact("steps", swelling.steps);
     outcome.fact("iterations", all[0] + all[1]);
     outcome.fact("iterations_of_values", all[0]);
