@@ -13,6 +13,7 @@ mod remote;
 mod restarted;
 mod shared;
 mod speeds;
+mod unused;
 mod window;
 
 use harness::{Done, after, is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};

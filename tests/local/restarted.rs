@@ -116,7 +116,7 @@ fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
 #[test]
 fn runs_that_were_saved_in_the_midst_of_their_work_go_on_on_more_pes() {
     for words in [
-        "run matmul --n 300 --grain 4 --algorithm conventional --kernel plain --deterministic --out out",
+        "run matmul --n 300 --grain 4 --algorithm conventional --deterministic --out out",
         "run mis --vertices 150 --density 0.2 --deterministic --out out",
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -212,6 +212,17 @@ impl Apsp {
         }
     }
 
+    /// Options that say nothing beside the others.
+    #[must_use]
+    pub fn unused(&self) -> Vec<(&'static str, String)> {
+        let family = self.recipe().family;
+        let has_degree = self.announced.is_some() || family == Family::Random;
+        let name = format!("{family:?}").to_lowercase();
+        let why =
+            format!("only graphs of the family random have a degree to be chosen, and this is of {name}");
+        if has_degree { Vec::new() } else { vec![("degree", why)] }
+    }
+
     /// The files that may be written, with their options.
     fn outputs(&self) -> [(&'static str, &Option<PathBuf>); 3] {
         [("--out", &self.out), ("--predecessors", &self.predecessors), ("--statistics", &self.statistics)]

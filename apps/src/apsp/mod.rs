@@ -69,6 +69,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
                 .check(arguments::check)
                 .complete(|arguments: Apsp| Ok(arguments.completed()))
                 .files(Apsp::files)
+                .unused(Apsp::unused)
                 .aside(&["verify"])
                 .cost(cost::MODEL, cost::cost),
         )

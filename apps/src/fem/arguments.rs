@@ -259,6 +259,21 @@ impl Fem {
         input.chain(written([("--vtu", &self.vtu), ("--out", &self.out)])).collect()
     }
 
+    /// Options that say nothing beside the others.
+    #[must_use]
+    pub fn unused(&self) -> Vec<(&'static str, String)> {
+        match self.problem() {
+            Ok(problem) if problem.solver.preconditioner != Preconditioner::Multigrid => {
+                let name = format!("{:?}", problem.solver.preconditioner).to_lowercase();
+                vec![(
+                    "coarsest",
+                    format!("only multigrid has a coarsest mesh, and the preconditioner is {name}"),
+                )]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What the kernel's speed depends on.
     #[must_use]
     pub fn kernel_key(&self) -> String {

@@ -72,6 +72,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             .work(Fem::work)
             .complete(Fem::completed)
             .files(Fem::files)
+            .unused(Fem::unused)
             .aside(&["out", "vtu", "verify"])
             .cost(cost::MODEL, cost::cost),
     )

@@ -106,6 +106,19 @@ impl Matmul {
         self
     }
 
+    /// Options that say nothing beside the others.
+    #[must_use]
+    pub fn unused(&self) -> Vec<(&'static str, String)> {
+        let mut unused = Vec::new();
+        if matches!(self.algorithm, Algorithm::Cannon | Algorithm::FoxHeyOtto) {
+            unused.push(("grain", "only the algorithms conventional and fox have a grain".into()));
+        }
+        if self.deterministic {
+            unused.push(("kernel", "--deterministic has its own".into()));
+        }
+        unused
+    }
+
     /// What the kernel's speed depends on: speeds measured with one product hold for all others of this key.
     #[must_use]
     pub fn kernel_key(&self) -> String {

@@ -60,6 +60,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
                 .check(arguments::check)
                 .complete(|arguments: Matmul| Ok(arguments.completed()))
                 .files(Matmul::files)
+                .unused(Matmul::unused)
                 .aside(&["out", "verify"])
                 .cost(cost::COST, cost::cost),
         )

@@ -207,6 +207,7 @@ impl Pic {
             bounds: vec![0, 0],
         };
         check_reach(&problem)?;
+        check_energy(&problem)?;
         Ok(problem)
     }
 
@@ -325,6 +326,29 @@ fn check_reach(problem: &Problem) -> Result<(), RunError> {
         return wrong(format!(
             "particles would go through {cells:.1} cells in a step, and may through {REACH}: take a smaller --dt, fewer \
                  --cells or a larger --length"
+        ));
+    }
+    Ok(())
+}
+
+/// The kinetic energy of an electron in units of its fixed point, at least: a thirtieth of it is lost to rounding then, at random.
+const ENERGY_UNITS_MIN: f64 = 16.0;
+
+/// Checks that steps are not so short that the energy of those electrons that have most of it is lost in fixed point.
+fn check_energy(problem: &Problem) -> Result<(), RunError> {
+    let side = problem.cell().into_iter().fold(0.0, f64::max);
+    let square = |kind: &Species| kind.drift.powi(2) + 2.0 * kind.thermal.powi(2);
+    let whole = |kind: &&Species| kind.particles as f64 * square(kind);
+    let Some(most) = problem.species.iter().max_by(|a, b| whole(a).total_cmp(&whole(b))) else {
+        return Ok(());
+    };
+    let units = square(most) * (problem.dt / side).powi(2) * problem.energy_scale();
+    if units < ENERGY_UNITS_MIN {
+        return wrong(format!(
+            "--dt {}: electrons go so little of a cell in a step that their energy is lost in fixed point; give at least {:.1e}, \
+             more --cells or a smaller --length",
+            problem.dt,
+            1.05 * problem.dt * (ENERGY_UNITS_MIN / units).sqrt()
         ));
     }
     Ok(())

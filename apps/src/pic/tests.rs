@@ -302,6 +302,10 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     assert!(
         sentence(&["--length", "0.01"]).contains("cells in a step, and may through 8: take a smaller --dt")
     );
+    let short = sentence(&["--dt", "1e-7"]);
+    assert!(short.starts_with("--dt 0.0000001: electrons go so little of a cell in a step"), "{short}");
+    let least = short.split("give at least ").nth(1).and_then(|rest| rest.split(',').next()).unwrap();
+    assert!(of(&["--dt", least]).problem().is_ok(), "{short}");
     assert!(sentence(&["--grid", "distributed", "--scheme", "fixed"]).contains("--scheme fixed cannot be"));
     assert!(sentence(&["--density", "d.gif"]).ends_with("give a name that ends in .png, .svg, .npy"));
     assert!(sentence(&["nowhere.toml"]).contains("nowhere.toml"));

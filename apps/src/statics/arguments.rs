@@ -168,6 +168,30 @@ impl Statics {
         Ok(self)
     }
 
+    /// Options that say nothing beside the others.
+    #[must_use]
+    pub fn unused(&self) -> Vec<(&'static str, String)> {
+        let Ok(input) = self.input() else { return Vec::new() };
+        let changes = ["ends", "vacancy", "shake", "block", "skin"];
+        let of_relaxations = ["axes", "max_pressure", "mode"];
+        let (names, why) = match self.study {
+            Some(Study::Pressure) => {
+                (&of_relaxations[..], "this study stretches nothing and relaxes nothing")
+            }
+            Some(_) => {
+                let has_size = !matches!(self.study, Some(Study::Lattice | Study::Elastic));
+                let all = changes.into_iter().chain(of_relaxations).chain((!has_size).then_some("size"));
+                let why = "a study makes the crystals that it needs by itself";
+                return all.map(|name| (name, why.into())).collect();
+            }
+            None if !input.stretches() => {
+                (&["max_pressure"][..], "no axis of the box is stretched, which --box says")
+            }
+            None => (&[][..], ""),
+        };
+        names.iter().map(|name| (*name, why.into())).collect()
+    }
+
     /// The files that are read and written, those that the input file names among them.
     #[must_use]
     pub fn files(&self) -> Vec<NamedFile> {

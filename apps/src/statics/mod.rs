@@ -68,6 +68,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             .cost(cost::MODEL, cost::cost)
             .complete(Statics::completed)
             .files(Statics::files)
+            .unused(Statics::unused)
             .alone(Statics::is_alone),
     )
 }

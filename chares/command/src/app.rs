@@ -2,6 +2,7 @@
 
 use crate::named_file::NamedFile;
 use chares::{Driver, KernelCall, Program, RunError, pup};
+use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
 use loadbalance::cost::Phase;
 use loadbalance::machines::Machines;
@@ -17,6 +18,9 @@ type Check<A> = fn(&A) -> Result<(), RunError>;
 
 /// Fills in what arguments leave to files of this machine.
 type Complete<A> = fn(A) -> Result<A, RunError>;
+
+/// Names options that are not used with the other arguments, with the reason.
+type Unused<A> = fn(&A) -> Vec<(&'static str, String)>;
 
 /// Names the files of arguments.
 type Files<A> = fn(&A) -> Vec<NamedFile>;
@@ -35,6 +39,7 @@ pub struct App<A> {
     work: Option<fn(&A) -> f64>,
     check: Option<Check<A>>,
     complete: Option<Complete<A>>,
+    unused: Option<Unused<A>>,
     files: Option<Files<A>>,
     alone: Option<fn(&A) -> bool>,
     aside: &'static [&'static str],
@@ -64,6 +69,7 @@ impl<A> App<A> {
             work: None,
             check: None,
             complete: None,
+            unused: None,
             files: None,
             alone: None,
             aside: &[],
@@ -119,6 +125,14 @@ impl<A> App<A> {
     #[must_use]
     pub fn complete(mut self, complete: Complete<A>) -> Self {
         self.complete = Some(complete);
+        self
+    }
+
+    /// Names options that change nothing with these arguments, completed ones, each with the reason: a run for which one of them
+    /// is given is refused, as whoever gives it expects something of it. Names are those of the fields.
+    #[must_use]
+    pub fn unused(mut self, unused: Unused<A>) -> Self {
+        self.unused = Some(unused);
         self
     }
 
@@ -189,10 +203,22 @@ pub(crate) struct Started {
     pub(crate) arguments: serde_json::Value,
     /// Files that its arguments name.
     pub(crate) files: Vec<NamedFile>,
+    /// What is wrong with an option that is given and not used.
+    pub(crate) unused: Option<String>,
     /// Whether it needs no nodes.
     pub(crate) is_alone: bool,
     /// Options that are in the place of others: what a trial has found stays so.
     pub(crate) settled: Vec<(&'static str, Option<String>)>,
+}
+
+impl Started {
+    /// The same, unless an option was given that is not used.
+    pub(crate) fn without_unused(self) -> Result<Self, RunError> {
+        match self.unused {
+            Some(sentence) => Err(RunError::Input(sentence)),
+            None => Ok(self),
+        }
+    }
 }
 
 /// The kernel of an application with its arguments.
@@ -252,6 +278,7 @@ where
             work,
             check,
             complete,
+            unused,
             files,
             alone,
             aside,
@@ -274,6 +301,13 @@ where
             if let Some(complete) = complete {
                 arguments = complete(arguments)?;
             }
+            let unused = unused.and_then(|unused| {
+                let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+                let (id, why) = unused(&arguments).into_iter().find(|(id, _)| is_given(id))?;
+                let all = A::augment_args(Command::new(name));
+                let option = all.get_arguments().find(|argument| argument.get_id() == id)?.get_long()?;
+                Some(format!("--{option}: {why}; leave it out"))
+            });
             let as_json = serde_json::to_value(&arguments).unwrap_or_default();
             let key = kernel_key.map_or_else(|| as_json.to_string(), |key| key(&arguments));
             let is_alone = alone.is_some_and(|alone| alone(&arguments));
@@ -290,7 +324,7 @@ where
                 std::iter::once((option, None)).chain(values).collect()
             });
             let drive: Drive = Box::new(move |main| drive(main, arguments));
-            Ok(Started { drive, kernel, arguments: as_json, files, is_alone, settled })
+            Ok(Started { drive, kernel, arguments: as_json, files, unused, is_alone, settled })
         };
         let cost = cost.map(|(statement, cost)| {
             let phases: Phases = Box::new(move |arguments, machines, work| {

@@ -251,7 +251,10 @@ fn ready(
     let config = options.nodes.load()?;
     let app = program.apps.iter().find(|app| app.name == name);
     let app = app.ok_or_else(|| Failure::new(Kind::Usage, format!("there is no application {name}")))?;
-    let started = (app.start)(matches).map_err(Failure::from)?;
+    let started = (app.start)(matches);
+    // A run that goes on was begun by a version that took what it was given.
+    let started = if from.is_none() { started.and_then(Started::without_unused) } else { started };
+    let started = started.map_err(Failure::from)?;
     output::check_files(&files(&started, options, &config))?;
     let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
     let mut config = taken(config, &started, options, is_asked_for)?;

@@ -85,6 +85,12 @@ impl Input {
         self.relaxation.method.unwrap_or(Method::Cg)
     }
 
+    /// Whether any step stretches the box.
+    pub fn stretches(&self) -> bool {
+        let of_steps = self.step.iter().filter_map(|step| step.axes.as_ref());
+        !self.relaxation.axes.is_empty() || of_steps.into_iter().any(|axes| !axes.is_empty())
+    }
+
     /// When a relaxation ends.
     ///
     /// # Errors

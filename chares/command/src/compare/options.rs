@@ -197,7 +197,10 @@ pub(crate) fn chosen<'a>(
 pub(crate) fn checked(app: &AppEntry, words: &[String]) -> Result<Option<Started>, Failure> {
     let line = std::iter::once(app.name).chain(words.iter().map(String::as_str));
     match app.command.clone().try_get_matches_from(line) {
-        Ok(matches) => (app.start)(&matches).map(Some).map_err(Failure::from),
+        Ok(matches) => {
+            let started = (app.start)(&matches).and_then(Started::without_unused);
+            started.map(Some).map_err(Failure::from)
+        }
         Err(help) if !help.use_stderr() => said(help.print()).map(|()| None),
         Err(error) => Err(Failure::new(Kind::Usage, format!("{}: {}", app.name, sentence_of(&error)))),
     }
