@@ -25,6 +25,10 @@ const EVERY_NS: u64 = 50_000_000;
 /// A stretch of work that is shorter says nothing of what the system takes away.
 const STRETCH_MIN_NS: u64 = 20_000;
 
+/// The system deals out cores in slices of some milliseconds: what a PE got of one in less than this says nothing of it. A PE
+/// that joined, came late to its first message and had nothing to do after it was taken for one that gets nothing, for ever.
+const GOT_MIN_NS: u64 = 50_000_000;
+
 /// What a PE keeps of its chares since it said it last.
 #[derive(Debug)]
 pub(crate) struct Loads {
@@ -281,7 +285,7 @@ impl Said {
         chares.sort_unstable_by_key(|chare| chare.element);
         let fixed_ns = std::mem::take(&mut words.fixed_ns);
         let (traffic, other_traffic) = words.receivers.take();
-        let cpu_part = std::mem::take(&mut words.got).part();
+        let cpu_part = words.got.take_part();
         let probed = words.probed.take();
         PeLoads { pe, wall_ns, cpu_part, probed, fixed_ns, chares, traffic, other_traffic }
     }
@@ -401,6 +405,11 @@ impl Got {
     fn part(self) -> Option<f64> {
         // The clocks are not read at the same moment, and a PE that got nothing at all has done nothing.
         (self.wall_ns > 0).then(|| (self.cpu_ns as f64 / self.wall_ns as f64).clamp(PART_MIN, 1.0))
+    }
+
+    /// The part that is told of, once it says something; what does not is kept for later.
+    fn take_part(&mut self) -> Option<f64> {
+        if self.wall_ns < GOT_MIN_NS { None } else { std::mem::take(self).part() }
     }
 }
 
@@ -523,6 +532,11 @@ mod tests {
         assert_eq!(processor.take().part(), None);
         processor.ends(4_000_000, || Some(2_000_000));
         assert_eq!(processor.take().part(), Some(1.0), "the stretch went on");
+        let mut got = Got { wall_ns: GOT_MIN_NS / 2, cpu_ns: 1000 };
+        assert_eq!(got.take_part(), None, "a slice that came late");
+        got += Got { wall_ns: GOT_MIN_NS, cpu_ns: GOT_MIN_NS };
+        assert!(got.take_part().is_some_and(|part| part > 0.6), "it was kept");
+        assert_eq!(got.take_part(), None);
     }
 
     #[test]
