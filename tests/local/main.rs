@@ -17,6 +17,7 @@ mod unused;
 mod window;
 
 use harness::{Done, after, is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};
+use runtime::checkpoint::{About, Store};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -160,6 +161,10 @@ fn a_time_limit_ends_the_run() {
 fn a_lost_run_says_that_nothing_of_it_was_saved() {
     let folder = tempfile::tempdir().unwrap();
     local_nodes(folder.path(), &[1, 1]);
+    // What another run has left there says nothing of this one.
+    let before = Store::create(&folder.path().join("saved")).unwrap();
+    before.begin(About::default()).unwrap().commit().unwrap();
+    drop(before);
     let words: Vec<&str> = LONG.iter().copied().chain(["--checkpoint", "saved"]).collect();
     let running = start(&mut command(STENCIL, folder.path(), &words));
     wait_for_work(folder.path());

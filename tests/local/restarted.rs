@@ -185,7 +185,10 @@ fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {
         }
         let listed = here(&["watch", "--list"]).done();
         let stopped = here(&["checkpoint", listed.stdout.trim(), "--stop"]).done();
-        assert!(stopped.code == 0 && stopped.stdout.contains("; the run ends, and `restart`"), "{stopped:?}");
+        assert!(
+            stopped.code == 0 && stopped.stdout.contains("; the run ends, and `metachare restart /"),
+            "{stopped:?}"
+        );
         let ended = running.done();
         assert!(ended.code == 0 && ended.stderr.contains("the run was ended after checkpoint"), "{ended:?}");
     }

@@ -8,7 +8,7 @@ use super::options::Every;
 use super::report::unix_ms;
 use chares::checkpoint::{Keeper, Kept};
 use runtime::checkpoint::{
-    About, Kind as RecordKind, Machine, ReadError, Record, SavedSchema, SavedVariable, Store, Written,
+    About, Kind as RecordKind, Machine, Record, SavedSchema, SavedVariable, Store, Written,
 };
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
@@ -17,7 +17,7 @@ use runtime::monitor::hub::Hub;
 use runtime::monitor::requests::SavedIn;
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt, SavingCost};
 use runtime::saved::RecordHeader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use writing::Writing;
@@ -210,18 +210,32 @@ impl Keeper for StoreKeeper {
     }
 }
 
-/// Says how to go on with a run that has failed, or that nothing is left of what it has done.
-pub(crate) fn say_what_is_left(dir: &Path, program: &str, has_begun: bool) {
-    match Store::open(dir).and_then(|store| store.latest()) {
-        Ok(saved) => {
-            let (number, dir) = (saved.generation(), dir.display());
-            note(&format!("the run was saved: `{program} restart {dir}` goes on from checkpoint {number}"));
-        }
-        Err(ReadError::None { .. }) if has_begun => {
+/// Says how to go on with a run that has failed, from what it has written or gone on from itself, or that nothing is left of it.
+pub(crate) fn say_what_is_left(saved: Option<(PathBuf, u32)>, program: &str, has_begun: bool) {
+    let Some((dir, number)) = saved else {
+        if has_begun {
             note("no checkpoint had been taken: nothing is left of the run, and its command begins it anew");
         }
-        Err(_) => {}
-    }
+        return;
+    };
+    let there = Store::open(&dir).and_then(|store| store.latest());
+    note(&match there {
+        Ok(saved) if saved.generation() == number => {
+            format!("the run was saved: `{}` goes on from checkpoint {number}", restart_of(program, &dir))
+        }
+        _ => format!(
+            "the run was saved as checkpoint {number}, and that is not the last one in {} any more",
+            dir.display()
+        ),
+    });
+}
+
+/// The command that goes on from a folder, as a shell reads it.
+pub(crate) fn restart_of(program: &str, dir: &Path) -> String {
+    let dir = dir.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:,@%".contains(letter);
+    let dir = if dir.chars().all(is_plain) { dir } else { format!("'{}'", dir.replace('\'', r"'\''")) };
+    format!("{program} restart {dir}")
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod options;
 mod output;
 mod plan;
 pub mod plot;
+mod prepare;
 mod rate;
 mod record;
 mod replacement;
@@ -185,7 +186,7 @@ fn dispatch(
     match matches.subcommand() {
         Some(("run" | "demo", _)) => match run_of(&program, matches) {
             Some((name, matches)) => {
-                let asked = run::Asked::new(&name, matches, line)?;
+                let asked = prepare::Asked::new(&name, matches, line)?;
                 run::run(program, asked, command_started)
             }
             None => Err(Failure::new(Kind::Usage, "an application is missing; `run --help` lists them")),

@@ -1,8 +1,11 @@
 //! `migrate`: has a run that is under way go on on other nodes.
 
+use super::keeping::restart_of;
 use super::options::RunOptions;
+use super::prepare::prepare;
 use super::restart::{self, Away};
-use super::{copies, keeping, log, note, request};
+use super::run;
+use super::{copies, log, note, request};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _};
 use runtime::checkpoint::Store;
@@ -14,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// How long a run that has been saved may take to end.
 const ENDING_MAX: Duration = Duration::from_secs(60);
+/// The code with which somebody is answered whose run has ended meanwhile.
+const ENDED: u8 = 69;
 /// How often its end is looked for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -38,35 +43,47 @@ pub(crate) fn migrate(
     matches: &ArgMatches,
     command_started: Instant,
 ) -> Result<u8, Failure> {
-    let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let run = matches.get_one::<String>("run").map_or("", String::as_str);
-    let mut config = options.nodes.load()?;
+    // What makes no sense by itself is said before the run is troubled.
+    let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
+    options.nodes.load()?;
     let saved = request::ask(run, &Request::Checkpoint { stop: false })?.saved;
     let stays = |why: Failure| Failure::new(why.kind, format!("{run} stays where it is: {}", why.sentence));
-    let place =
-        saved.ok_or_else(|| stays(Failure::new(Kind::Unavailable, "it does not say where it is saved")))?;
+    let unsaid = || Failure::new(Kind::Unavailable, "it does not say where it is saved");
+    let place = saved.ok_or_else(|| stays(unsaid()))?;
     check_place(&program, &place).map_err(stays)?;
-    let saved = restart::open(&place.dir, None).map_err(stays)?;
-    let driver = restart::taken_in(&program, &saved, &place.dir)
-        .and_then(|taken_in| Ok(keeping::go_on(taken_in, false)?.driver));
-    let (_, pes) = chares::checkpoint::pe_counts(&driver.map_err(stays)?).map_err(stays)?;
-    check_nodes(&program, &options, &config).map_err(stays)?;
-    restart::deal_pes(&mut config, pes).map_err(stays)?;
-    let asked = Instant::now();
-    request::ask(run, &Request::Checkpoint { stop: true }).map_err(stays)?;
-    let saved = Instant::now();
-    wait_for_end(&place.dir)?;
-    let away = Away { asked, saved, ended: Instant::now() };
     let dir = place.dir.as_path();
-    let name = program.name;
-    let gone_on = restart::open(dir, None)
-        .and_then(|newest| restart::go_on(program, matches, (dir, newest), Some(away), command_started));
-    gone_on.inspect_err(|failure| {
-        // A run that has begun says so itself.
-        if matches!(failure.kind, Kind::Input | Kind::Usage | Kind::Config) {
-            keeping::say_what_is_left(dir, name, true);
-        }
-    })
+    let prepared = restart::open(dir, None).and_then(|saved| {
+        let asked = restart::asked(&program, matches, (dir, saved), None)?;
+        let prepared = prepare(&program, &asked, Some(dir), command_started)?;
+        check_nodes(&program, &options, prepared.config())?;
+        Ok(prepared)
+    });
+    let prepared = prepared.map_err(stays)?;
+    let asked = Instant::now();
+    request::ask(run, &Request::Checkpoint { stop: true }).map_err(|why| match why.kind {
+        // It was there when it was saved first.
+        Kind::NoInput | Kind::Other(ENDED) => ended(run, &restart_of(program.name, dir)),
+        _ => stays(why),
+    })?;
+    let saved = Instant::now();
+    wait_for_end(dir)?;
+    let away = Away { asked, saved, ended: Instant::now() };
+    let asked = restart::open(dir, None)
+        .and_then(|newest| restart::asked(&program, matches, (dir, newest), Some(away)))
+        .inspect_err(|_| {
+            note(&format!("{run} has ended; `{}` goes on with it", restart_of(program.name, dir)))
+        })?;
+    restart::say_from(&asked);
+    run::go(program, asked, prepared)
+}
+
+/// The run that is to be moved has ended by itself, or failed.
+fn ended(run: &str, restart: &str) -> Failure {
+    let sentence = format!(
+        "{run} has ended before it could leave; if it was not done, `{restart}` goes on from when it was saved"
+    );
+    Failure::new(Kind::Unavailable, sentence)
 }
 
 /// Whether this program can go on from there, and finds the files of the run by the names that it was given.

@@ -1,7 +1,8 @@
 //! `restart`: goes on with a run from its last checkpoint, on whatever nodes there are now.
 
 use super::options::{RunOptions, cores};
-use super::run::{self, Asked};
+use super::prepare::{Asked, is_same};
+use super::run;
 use super::{command, keeping, log, note, run_of};
 use crate::command_line::CommandLine;
 use chares::checkpoint::{GoOn, Mapping, pe_counts};
@@ -87,6 +88,11 @@ impl Away {
 }
 
 impl Origin {
+    /// The folder, and the checkpoint in it.
+    pub(crate) fn place(&self) -> (PathBuf, u32) {
+        (self.dir.clone(), self.saved.generation())
+    }
+
     /// Whether chares are placed anew: if that was said, or the nodes are others.
     pub(crate) fn places_anew(&self, config: &ClusterConfig) -> bool {
         let now = config.nodes.iter().map(|node| (node.name.as_str(), node.pes.unwrap_or_default()));
@@ -135,17 +141,18 @@ pub(crate) fn restart(
     let dir: &PathBuf =
         matches.get_one("dir").ok_or_else(|| Failure::new(Kind::Usage, "say which folder: restart DIR"))?;
     let saved = open(dir, matches.get_one("generation").copied())?;
-    go_on(program, matches, (dir, saved), None, command_started)
+    let asked = asked(&program, matches, (dir, saved), None)?;
+    say_from(&asked);
+    run::run(program, asked, command_started)
 }
 
-/// Goes on from a checkpoint of a folder, by the options of a run that are given; the exit code.
-pub(crate) fn go_on(
-    program: CommandLine,
+/// What is asked for by who goes on from a checkpoint of a folder, by the options of a run that are given.
+pub(crate) fn asked(
+    program: &CommandLine,
     matches: &ArgMatches,
     (dir, saved): (&Path, Arc<Saved>),
     away: Option<Away>,
-    command_started: Instant,
-) -> Result<u8, Failure> {
+) -> Result<Asked, Failure> {
     let mut options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
     let wrong = |what: String| Failure::new(Kind::Input, format!("{} holds {what}", dir.display()));
     let about = saved.about();
@@ -153,25 +160,20 @@ pub(crate) fn go_on(
         return Err(wrong(format!("a run of {}, and this is {}", about.program, program.name)));
     }
     let line = about.arguments.clone();
-    let then = command(&program).try_get_matches_from(&line);
+    let then = command(program).try_get_matches_from(&line);
     let then = then.map_err(|error| {
         wrong(format!("a run that this version does not know: {}", super::sentence_of(&error)))
     })?;
-    let (name, then) = run_of(&program, &then).ok_or_else(|| wrong("no run".into()))?;
-    if options.checkpoint.as_ref().is_none_or(|to| to == dir) {
+    let (name, then) = run_of(program, &then).ok_or_else(|| wrong("no run".into()))?;
+    if options.checkpoint.as_ref().is_none_or(|to| is_same(to, dir)) {
         keep_saving(&mut options, dir, (matches, then));
     }
     let origin = format!("checkpoint {} of {}", saved.generation(), dir.display());
-    if !options.quiet {
-        note(&format!("going on from {origin}: {}", line.get(1..).unwrap_or_default().join(" ")));
-    }
     let nodes = about.nodes.iter().map(|node| (node.name.clone(), node.pes)).collect();
-    let taken_in = taken_in(&program, &saved, dir)?;
+    let taken_in = taken_in(program, &saved, dir)?;
     let is_shown = !options.quiet && !options.shows_window() && !log::is_json();
     let go_on = keeping::go_on(taken_in, is_shown)?;
     let (began, pes) = pe_counts(&go_on.driver)?;
-    let has_balancer = matches.value_source("balance") == Some(ValueSource::CommandLine);
-    let mapping = matches.get_one("map").copied();
     let from = Some(Origin {
         go_on,
         saved,
@@ -180,11 +182,18 @@ pub(crate) fn go_on(
         began,
         pes,
         nodes,
-        has_balancer,
-        mapping,
+        has_balancer: matches.value_source("balance") == Some(ValueSource::CommandLine),
+        mapping: matches.get_one("map").copied(),
         away,
     });
-    run::run(program, Asked { name, matches: then, options, line, from }, command_started)
+    Ok(Asked { name, matches: then.clone(), options, line, from })
+}
+
+/// Says what a run goes on from.
+pub(crate) fn say_from(Asked { options, line, from, .. }: &Asked) {
+    if let (Some(from), false) = (from, options.quiet) {
+        note(&format!("going on from {}: {}", from.name, line.get(1..).unwrap_or_default().join(" ")));
+    }
 }
 
 /// Saves a run further in the same folder, as often as before where nothing else is said.
@@ -202,7 +211,7 @@ fn keep_saving(options: &mut RunOptions, dir: &Path, (matches, then): (&ArgMatch
 }
 
 /// A checkpoint, as far as this program and this machine understand it.
-pub(crate) fn taken_in(program: &CommandLine, saved: &Arc<Saved>, dir: &Path) -> Result<TakenIn, Failure> {
+fn taken_in(program: &CommandLine, saved: &Arc<Saved>, dir: &Path) -> Result<TakenIn, Failure> {
     let refused = |why| foreign(saved, dir, why);
     let taken_in = TakenIn::new(Arc::clone(saved), program.program.table()).map_err(refused)?;
     saved.fits(usize::BITS).map_err(refused)?;

@@ -2,36 +2,31 @@
 
 use super::compare::settled;
 use super::keeping::{self, Schedule, StoreKeeper};
-use super::live::metrics;
 use super::log::NodeLogs;
 use super::options::{RunOptions, SpeedSource};
+use super::prepare::{Asked, Prepared, Ready, Saves, prepare, store_in};
 use super::report::{Report, Sources};
-use super::restart::{self, Origin};
+use super::restart::Origin;
 use super::speeds::{self, PeSpeeds, SpeedQuery};
-use super::unstarted::{self, Unstarted};
-use super::viewers::{Viewers, kept};
+use super::unstarted;
+use super::viewers::Viewers;
 use super::{changes, driving};
 use super::{copies, log, note, output, say, warn};
 use crate::app::Started;
 use crate::command_line::CommandLine;
-use crate::named_file::NamedFile;
-use crate::replacement::can_be_written;
 use chares::checkpoint::{Placed, Placing, Restored};
 use chares::{Driver, RunError, Timeline};
-use clap::parser::ValueSource;
-use clap::{ArgMatches, FromArgMatches};
 use loadbalance::machines::{Machine, Machines, Memory};
-use runtime::checkpoint::{SavedSchema, Store, WriteError, schemas};
+use runtime::checkpoint::{SavedSchema, schemas};
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
-use runtime::job::{Job, JobPlan, SaveOrders};
-use runtime::launch::LaunchOptions;
+use runtime::job::{Job, JobPlan};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::wire::{
     ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, Remark, RunInfo,
 };
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,54 +37,29 @@ const CLOCK_READINGS: u32 = 5;
 const NO_SPEEDS: &str = "this program has no kernel to measure speeds with: shares are equal; give it one with \
                          `App::kernel`, or say `--speed equal`, or `--speed file` with the speeds in the nodes file";
 
-/// A run that a command line asks for.
-pub(crate) struct Asked<'a> {
-    /// Name of the application.
-    pub(crate) name: String,
-    /// What its arguments are.
-    pub(crate) matches: &'a ArgMatches,
-    pub(crate) options: RunOptions,
-    /// The words that began the run.
-    pub(crate) line: Vec<String>,
-    /// What it goes on from, if it does not begin.
-    pub(crate) from: Option<Origin>,
-}
-
-impl<'a> Asked<'a> {
-    /// A run that begins.
-    ///
-    /// # Errors
-    /// If its options are not those of a run.
-    pub(crate) fn new(name: &str, matches: &'a ArgMatches, line: Vec<String>) -> Result<Self, Failure> {
-        let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
-        let is_timed = matches.value_source("checkpoint_every") == Some(ValueSource::CommandLine);
-        if is_timed && options.checkpoint.is_none() {
-            let sentence = "--checkpoint-every: say where the run is to be saved, too: --checkpoint DIR";
-            return Err(Failure::new(Kind::Usage, sentence));
-        }
-        Ok(Self { name: name.into(), matches, options, line, from: None })
-    }
-}
-
 /// Runs an application from the command line; the exit code.
-pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Instant) -> Result<u8, Failure> {
-    let Asked { name, matches, options, line, from } = asked;
-    let unstarted = Unstarted::new(&program, &name, line.clone(), command_started);
-    let ready = prepared(&program, &name, (matches, from.as_ref()), &options, &unstarted)?;
+pub(crate) fn run(program: CommandLine, asked: Asked, command_started: Instant) -> Result<u8, Failure> {
+    let prepared = prepare(&program, &asked, None, command_started)?;
+    go(program, asked, prepared)
+}
+
+/// Runs what has been prepared; the exit code.
+pub(crate) fn go(program: CommandLine, asked: Asked, prepared: Prepared) -> Result<u8, Failure> {
+    let Asked { name, options, line, from, .. } = asked;
+    let Prepared { ready, unstarted, balance, metrics, name: run_name, store } = prepared;
     let Ready { started, config, launch, logs } = ready;
-    let balance =
-        from.as_ref().map_or_else(|| options.balance.clone(), |from| from.balance(&config, &options.balance));
-    let balance = options.balancer(&balance)?;
-    let metrics = options.metrics.map(metrics::listen).transpose()?;
+    let store = match (store, options.checkpoint.as_deref()) {
+        (None, Some(dir)) => Some(store_in(dir, options.checkpoint_keep as usize)?),
+        (store, _) => store,
+    };
     let version = program.version;
-    let kept = options.checkpoint_keep as usize;
-    let store = options.checkpoint.as_deref().map(|dir| store_in(dir, kept)).transpose()?;
     let schemas = store.iter().flat_map(|_| schemas(program.program.table())).collect();
+    let origin = from.as_ref().map(Origin::place);
     // What a trial has found out would come out otherwise when the run goes on.
     let saved_line = settled(line.clone(), &started.settled);
     let saving = Saving { from, store, version, line: saved_line, schemas };
     let mut plan = JobPlan {
-        name: options.free_name()?,
+        name: run_name,
         program: Arc::new(program.program.into_table()),
         app: name,
         arguments: line,
@@ -110,22 +80,24 @@ pub(crate) fn run(program: CommandLine, asked: Asked<'_>, command_started: Insta
     });
     let arguments = started.arguments.clone();
     let done = match job {
-        Ok(job) => drive_and_show(job, (started, saving), config, (&options, metrics), command_started),
+        Ok(job) => {
+            drive_and_show(job, (started, saving), config, (&options, metrics), unstarted.command_started)
+        }
         Err(error) => Finished {
             info: unstarted.info,
-            timeline: Timeline::new(command_started),
+            timeline: Timeline::new(unstarted.command_started),
             error: Some(Failure::from(error)),
             viewers: None,
         },
     };
-    told(done, (version, arguments), &options, logs)
+    told(done, (version, arguments), (&options, origin), logs)
 }
 
 /// Says how a run of this version ended: in a table, a report, and the exit code.
 fn told(
     mut done: Finished,
     (version, arguments): (&str, serde_json::Value),
-    options: &RunOptions,
+    (options, origin): (&RunOptions, Option<(PathBuf, u32)>),
     logs: Option<NodeLogs>,
 ) -> Result<u8, Failure> {
     let sources = |error: &Option<Failure>| Sources {
@@ -142,6 +114,7 @@ fn told(
     let report = Report::new(sources(&error), &done.timeline);
     let table = if has_table { report.table() } else { String::new() };
     let result = format!("{}{table}", done.timeline.printed);
+    let has_started = done.viewers.is_some();
     let mut viewers = done.viewers.take();
     let end = |viewers: &mut Viewers| viewers.end(error.as_ref(), options, report.told(), &result);
     let ended = viewers.as_mut().map_or(Ok(()), end);
@@ -165,7 +138,8 @@ fn told(
     if let (Some(error), Some(dir)) = (&error, &options.checkpoint)
         && error.kind != Kind::Input
     {
-        keeping::say_what_is_left(dir, &done.info.program, done.timeline.driven.is_some());
+        let written = done.info.saved.as_ref().map(|saved| (dir.clone(), saved.number));
+        keeping::say_what_is_left(written.or(origin), &done.info.program, has_started);
     }
     match error {
         None => Ok(0),
@@ -179,119 +153,14 @@ fn told(
     }
 }
 
-/// Makes a run ready, or reports why it cannot be.
-fn prepared(
-    program: &CommandLine,
-    name: &str,
-    from: (&ArgMatches, Option<&Origin>),
-    options: &RunOptions,
-    unstarted: &Unstarted,
-) -> Result<Ready, Failure> {
-    let Some(report) = &options.report else { return ready(program, name, from, options) };
-    unstarted.begin(report);
-    let ready = ready(program, name, from, options);
-    if let Err(why) = &ready
-        && let Err(unwritten) = unstarted.report(report, why)
-    {
-        warn(&unwritten.sentence);
-    }
-    let ready = ready?;
-    let mut files = files(&ready.started, options, &ready.config);
-    files.push(NamedFile::written("--report", report));
-    if let Err(why) = output::check_files(&files) {
-        // Where the file is none yet it is not only for the report; another file stays as it is.
-        if report.exists() {
-            let _ = unstarted.report(report, &why);
-        }
-        return Err(why);
-    }
-    output::check("report", report)?;
-    Ok(ready)
-}
-
-/// What a run is made of: the application with its arguments, the nodes, how they are started, and their logs.
-struct Ready {
-    started: Started,
-    config: ClusterConfig,
-    launch: LaunchOptions,
-    logs: Option<NodeLogs>,
-}
-
-/// The folder in which a run is saved. A signal that asks for that does not end the run from here on, however early it comes.
-fn store_in(dir: &Path, kept: usize) -> Result<(Store, Arc<SaveOrders>), Failure> {
-    let orders = runtime::job::hear_checkpoint_orders()
-        .map_err(|e| Failure::new(Kind::Unavailable, format!("signals cannot be heard: {e}")))?;
-    let store = Store::create_keeping(dir, kept).map_err(|error| {
-        let mend = match error {
-            WriteError::Io { .. } => "; name a folder that is there or can be made, and that may be written",
-            _ => "",
-        };
-        let Failure { kind, sentence, .. } = Failure::from(error);
-        Failure::new(kind, format!("--checkpoint: {sentence}{mend}"))
-    });
-    Ok((store?, orders))
-}
-
 /// What a run goes on from, and where it is saved.
 struct Saving {
     from: Option<Origin>,
-    store: Option<(Store, Arc<SaveOrders>)>,
+    store: Option<Saves>,
     version: &'static str,
     line: Vec<String>,
     /// What chares are made of, by the names of their types.
     schemas: Vec<(String, SavedSchema)>,
-}
-
-fn ready(
-    program: &CommandLine,
-    name: &str,
-    (matches, from): (&ArgMatches, Option<&Origin>),
-    options: &RunOptions,
-) -> Result<Ready, Failure> {
-    let config = options.nodes.load()?;
-    let app = program.apps.iter().find(|app| app.name == name);
-    let app = app.ok_or_else(|| Failure::new(Kind::Usage, format!("there is no application {name}")))?;
-    let started = (app.start)(matches);
-    // A run that goes on was begun by a version that took what it was given.
-    let started = if from.is_none() { started.and_then(Started::without_unused) } else { started };
-    let started = started.map_err(Failure::from)?;
-    output::check_files(&files(&started, options, &config))?;
-    let is_asked_for = matches.value_source("speed") == Some(ValueSource::CommandLine);
-    let mut config = taken(config, &started, options, is_asked_for)?;
-    if let Some(from) = from {
-        restart::deal_pes(&mut config, from.pes)?;
-    }
-    if !config.nodes.is_empty() && !options.quiet {
-        options.nodes.say_which(&config);
-    }
-    let mut launch = options.nodes.launch(&config)?;
-    for (path, form) in kept(options) {
-        can_be_written(path).map_err(|e| output::unwritable(form.name(), path, &e))?;
-    }
-    let logs = options.log.begin(&mut config)?;
-    launch.log = logs.as_ref().map(NodeLogs::lines);
-    Ok(Ready { started, config, launch, logs })
-}
-
-/// All files of a run but its report.
-fn files(started: &Started, options: &RunOptions, config: &ClusterConfig) -> Vec<NamedFile> {
-    let recording = kept(options).map(|(path, form)| NamedFile::written(form.option(), path));
-    let logs = options.log.files(config);
-    started.files.iter().cloned().chain([output::nodes_file(config)]).chain(recording).chain(logs).collect()
-}
-
-/// The nodes that a run takes: none where the driver makes all by itself.
-fn taken(
-    config: ClusterConfig,
-    started: &Started,
-    options: &RunOptions,
-    is_asked_for: bool,
-) -> Result<ClusterConfig, Failure> {
-    if started.is_alone {
-        return Ok(ClusterConfig { nodes: Vec::new(), ..config });
-    }
-    options.check_speed(is_asked_for, started.kernel.number.is_some(), &config)?;
-    Ok(config)
 }
 
 /// How a run ended, and who still watches it.
@@ -319,10 +188,12 @@ fn drive_and_show(
         changes::tell_who_leaves(main, &described, is_quiet);
         changes::let_nodes_join(main, &described, (source, &started.kernel, &config), is_quiet);
         let found = saving.from.as_ref().filter(|from| from.places_anew(&config));
-        let speeds =
+        let of_now =
             found.map(|_| speeds_of_now(main, (source, &started), &config, &described)).transpose()?;
-        save(main, saving, &schedule, &described, speeds.clone())?;
-        drive(main, (started, speeds), &config, (source, is_quiet), &described, readings)
+        let began = if saving.from.is_some() { Began::Before(of_now) } else { Began::Now };
+        let placing = began.speeds().map(|of_now| of_now.relative.clone());
+        save(main, saving, &schedule, &described, placing)?;
+        drive(main, (started, began), &config, (source, is_quiet), &described, readings)
     });
     let mut timeline = timeline.unwrap_or_else(|| Timeline::new(command_started));
     timeline.finished.get_or_insert_with(Instant::now);
@@ -344,16 +215,34 @@ fn first_of(error: Option<Failure>, written: Result<(), Failure>) -> Option<Fail
     }
 }
 
-/// The relative speeds of PEs by which chares are placed where a run goes on, found before anything of the run is done again.
+/// When a run began.
+enum Began {
+    Now,
+    /// It goes on: with the speeds of now, if its chares are placed by them.
+    Before(Option<PeSpeeds>),
+}
+
+impl Began {
+    /// Speeds of now, by which chares are placed where the run goes on.
+    fn speeds(&self) -> Option<&PeSpeeds> {
+        match self {
+            Self::Now => None,
+            Self::Before(speeds) => speeds.as_ref(),
+        }
+    }
+}
+
+/// The speeds of PEs by which chares are placed where a run goes on, found before anything of the run is done again.
 fn speeds_of_now(
     main: &mut Driver,
     (source, started): (SpeedSource, &Started),
     config: &ClusterConfig,
     hub: &Hub,
-) -> Result<Vec<f64>, RunError> {
-    let info = hub.info();
-    let query = SpeedQuery::new(&info, config, &started.kernel);
-    Ok(speeds::find(main, source, &query)?.relative)
+) -> Result<PeSpeeds, RunError> {
+    let (info, asked) = (hub.info(), Instant::now());
+    let found = speeds::find(main, source, &SpeedQuery::new(&info, config, &started.kernel))?;
+    main.outcome().speeds = asked.elapsed();
+    Ok(found)
 }
 
 /// Has checkpoints taken, and goes on from one, as far as that is wanted.
@@ -395,7 +284,7 @@ fn save(
 /// Measures speeds, unless those of now are known, then runs the application's driver.
 fn drive(
     main: &mut Driver,
-    (started, speeds_now): (Started, Option<Vec<f64>>),
+    (started, began): (Started, Began),
     config: &ClusterConfig,
     (speed, is_quiet): (SpeedSource, bool),
     hub: &Arc<Hub>,
@@ -405,27 +294,34 @@ fn drive(
     let query = SpeedQuery::new(&info, config, &started.kernel);
     let asked = Instant::now();
     let found = main.once("the speeds of PEs", |main| speeds::find(main, speed, &query))?;
-    main.outcome().speeds = asked.elapsed();
-    if let Some(origin) = found.origin(asked.elapsed()).filter(|_| !is_quiet) {
+    if let Began::Now = began {
+        main.outcome().speeds = asked.elapsed();
+    }
+    // A run that goes on gets the speeds of then again, by which it is divided; its nodes have those of now, if they are known.
+    let shown = began.speeds().unwrap_or(&found);
+    let took = main.outcome().speeds;
+    let is_news = matches!(began, Began::Now | Began::Before(Some(_)));
+    if let Some(origin) = shown.origin(took).filter(|_| is_news && !is_quiet) {
         hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text: origin }));
     }
-    let PeSpeeds { source, rates, relative, earlier, taken, again } = found;
-    main.outcome().speed_source = Some(source.name());
-    main.outcome().earlier_speeds = earlier;
-    main.outcome().speeds_taken = taken;
+    main.outcome().speed_source = Some(shown.source.name());
+    main.outcome().earlier_speeds = shown.earlier;
+    main.outcome().speeds_taken = shown.taken;
+    let (mut speeds_now, rates_now) = (shown.relative.clone(), shown.rates.clone());
+    let PeSpeeds { rates, relative, again, .. } = found;
     let cpu_rates = main.cpu_rates().unwrap_or_default();
-    // A run that goes on gets the speeds of then again, and may have more PEs now.
-    let mut speeds_now = speeds_now.unwrap_or_else(|| relative.clone());
     speeds_now.resize(info.nodes.iter().map(|node| node.pe_count as usize).sum(), 1.0);
     hub.describe(|info| {
         for node in &mut info.nodes {
             let range = node.pes();
-            let of_cores = rates.get(range.clone()).zip(cpu_rates.get(range.clone()));
+            let of_cores = rates_now.get(range.clone()).zip(cpu_rates.get(range.clone()));
             node.pe_parts = of_cores.map_or_else(Vec::new, |(wall, cpu)| parts(wall, cpu, node.cpu_share));
             node.pe_speeds = speeds_now.get(range).map(<[f64]>::to_vec).unwrap_or_default();
         }
     });
-    tell_viewers(main, hub);
+    // Shares of the PEs with which the run began say nothing of the nodes that it has now.
+    let is_placed_anew = began.speeds().is_some();
+    tell_viewers(main, hub, is_placed_anew);
     // As one wait, so that a run goes on though it is recorded where it was not then, or the other way round.
     let start = main.once("counters", |main| {
         (1..clock_readings).try_for_each(|_| snapshots(main, hub).map(drop))?;
@@ -441,6 +337,9 @@ fn drive(
         main.advise_if_by_speed(NO_SPEEDS);
     }
     let result = (started.drive)(main).and_then(|()| main.has_caught_up());
+    if is_placed_anew {
+        main.outcome().shares(Vec::new());
+    }
     // Rates of the machines on which the run began say nothing of others.
     if let (Ok(()), Some(again), false) = (&result, again, main.has_gone_on() || main.has_other_nodes()) {
         speeds::confirm(main, &query, again)?;
@@ -457,10 +356,13 @@ fn drive(
 }
 
 /// The viewers learn what the driver says of shares, and see what it shows.
-fn tell_viewers(main: &mut Driver, hub: &Arc<Hub>) {
+fn tell_viewers(main: &mut Driver, hub: &Arc<Hub>, is_placed_anew: bool) {
     let viewers = Arc::clone(hub);
     main.on_shares(move |shares, holdings| {
         tracing::info!("shares of the PEs in the data: {shares:.4?}");
+        if is_placed_anew {
+            return;
+        }
         viewers.describe(|info| {
             for (place, node) in info.nodes.iter_mut().enumerate() {
                 node.holds = holdings.get(place).cloned().unwrap_or_default();

@@ -24,7 +24,7 @@ const HEAD_BYTES: u64 = 256;
 pub(crate) struct Unstarted {
     pub(crate) info: RunInfo,
     version: &'static str,
-    command_started: Instant,
+    pub(crate) command_started: Instant,
 }
 
 impl Unstarted {
