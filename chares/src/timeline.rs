@@ -114,6 +114,8 @@ pub struct Timeline {
     pub rates: Vec<f64>,
     /// Since when PEs of nodes are there that have joined, and their rates, in the order of their numbers.
     pub joined: Vec<(Instant, f64)>,
+    /// Since when nodes are gone that have left, and the rates of what they had.
+    pub left: Vec<(Instant, f64)>,
     /// Whether the driver placed chares by speed.
     pub is_by_speed: bool,
     /// Units of work of the timed part.
@@ -166,6 +168,7 @@ impl Timeline {
             faster_than_measured: None,
             rates: Vec::new(),
             joined: Vec::new(),
+            left: Vec::new(),
             is_by_speed: false,
             work: None,
             shares: Vec::new(),
@@ -258,16 +261,17 @@ impl Timeline {
         self.rates.iter_mut().for_each(|rate| *rate *= factor);
     }
 
-    /// Seconds that the timed part would have taken had every PE worked at its measured rate all the time, or since its node
-    /// joined.
+    /// Seconds that the timed part would have taken had every PE worked at its measured rate for as long as its node was there.
     #[must_use]
     pub fn ideal_seconds(&self) -> Option<f64> {
         let there = |since: Instant| {
             let (begun, over) = (self.init_over?, self.timed_over?);
             Some(over.saturating_duration_since(since.max(begun)).as_secs_f64() / self.timed()?.as_secs_f64())
         };
-        let joined = self.joined.iter().map(|(since, rate)| rate * there(*since).unwrap_or_default());
-        let rate: f64 = self.rates.iter().sum::<f64>() + joined.sum::<f64>();
+        let since = |of: &[(Instant, f64)]| {
+            of.iter().map(|(since, rate)| rate * there(*since).unwrap_or_default()).sum::<f64>()
+        };
+        let rate = self.rates.iter().sum::<f64>() + since(&self.joined) - since(&self.left);
         self.work.filter(|_| rate > 0.0).map(|work| work / rate)
     }
 
@@ -291,7 +295,7 @@ impl Timeline {
             self.before.clone_from(&now);
         }
         // Rates were those of other machines.
-        (self.rates, self.joined) = Default::default();
+        (self.rates, self.joined, self.left) = Default::default();
         self.start = now;
     }
 
@@ -311,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pes_of_nodes_that_join_count_from_then_on() {
+    fn pes_count_for_as_long_as_their_nodes_are_there() {
         let mut timeline = Timeline::new(Instant::now());
         let (begun, second) = (Instant::now(), Duration::from_secs(1));
         (timeline.init_over, timeline.timed_over) = (Some(begun), Some(begun + 10 * second));
@@ -321,5 +325,7 @@ mod tests {
         assert_eq!(timeline.efficiency(), Some(1.0));
         timeline.joined.push((begun + 20 * second, 7.0));
         assert_eq!(timeline.ideal_seconds(), Some(10.0), "who came when all was done changes nothing");
+        timeline.left = vec![(begun + 5 * second, 2.0)];
+        assert_eq!(timeline.ideal_seconds(), Some(15.0), "who has left counts no more");
     }
 }

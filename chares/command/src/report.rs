@@ -301,7 +301,7 @@ impl Report {
             speeds_taken: timeline.speeds_taken,
             faster_than_measured: timeline.faster_than_measured,
             earlier_speeds: timeline.earlier_speeds,
-            equivalents: equivalents(&info.nodes).unwrap_or(0.0),
+            equivalents: equivalents(info.nodes.iter().filter(|node| node.left.is_none())).unwrap_or(0.0),
             work: timeline.work,
             ideal_s: timeline.ideal_seconds(),
             efficiency: timeline.efficiency(),

@@ -187,6 +187,9 @@ impl Driver {
             Err(why) => return Ok(Err(Failure::new(Kind::Unavailable, why).into())),
         };
         tracing::info!("{drained}");
+        if self.machines.is_measured {
+            self.timeline.left.push((Instant::now(), self.nodes.own_rates.of_node(leaving)));
+        }
         self.timeline.remark(&drained.to_string());
         if let Some(tell) = &self.nodes.on_left {
             tell(&drained);

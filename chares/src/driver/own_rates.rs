@@ -22,6 +22,11 @@ impl OwnRates {
         self.of.extend(rates.iter().map(|rate| (node, *rate)));
     }
 
+    /// Of all PEs that came with a node.
+    pub(super) fn of_node(&self, node: NodeId) -> f64 {
+        self.of.iter().filter(|(home, _)| *home == node).map(|(_, rate)| rate).sum()
+    }
+
     /// Of all PEs, relative to the fastest of them.
     pub(super) fn relative(&self) -> Vec<f64> {
         relative(self.of.iter().map(|(_, rate)| *rate).collect())
@@ -38,8 +43,7 @@ impl OwnRates {
             if guests == 0 {
                 return own(&pe).map_or(0.0, |(_, rate)| rate);
             }
-            let all: f64 = self.of.iter().filter(|(home, _)| *home == here).map(|(_, rate)| rate).sum();
-            all / now.pes(here).len() as f64
+            self.of_node(here) / now.pes(here).len() as f64
         };
         relative((0..now.pe_count()).map(rate).collect())
     }

@@ -2,7 +2,8 @@
 
 use chares::Timeline;
 use runtime::monitor::hosts::{equivalents, fastest};
-use runtime::monitor::wire::{NodeSnapshot, PeSnapshot, RunInfo};
+use runtime::monitor::wire::{NodeSnapshot, RunInfo};
+use std::collections::BTreeSet;
 
 /// Measured speeds are known no better than this, and no node reaches all of its own in a run.
 const SPREAD: f64 = 0.1;
@@ -40,16 +41,22 @@ fn alone(info: &RunInfo, timeline: &Timeline) -> Option<String> {
     })
 }
 
-/// A sentence on PEs that have had nothing to compute, if there are any.
+/// A sentence on PEs that have had nothing to compute wherever they were, if there are any.
 fn unused(info: &RunInfo, after: &[NodeSnapshot]) -> Option<String> {
-    let pes = || after.iter().filter(|node| node.node != 0).flat_map(|node| &node.pes);
-    let chares = pes().fold(0_u64, |sum, pe| sum.saturating_add(pe.chares));
-    let is_unused = |pe: &&PeSnapshot| pe.chares == 0 && pe.entries == 0;
-    let (unused, all) = (pes().filter(is_unused).count(), pes().count());
-    let of_node = |node: &&NodeSnapshot| node.pes.iter().any(|pe| is_unused(&pe));
-    let numbers = after.iter().filter(of_node).map(|node| node.node);
-    let names = numbers.filter_map(|number| info.nodes.iter().find(|node| node.node == number));
+    let of_pes = || {
+        let nodes = after.iter().filter(|node| node.node != 0);
+        nodes.flat_map(|node| node.pes.iter().map(|pe| (node.node, pe)))
+    };
+    let chares = of_pes().fold(0_u64, |sum, (_, pe)| sum.saturating_add(pe.chares));
+    let all: BTreeSet<u32> = of_pes().map(|(_, pe)| pe.pe).collect();
+    let used: BTreeSet<u32> =
+        of_pes().filter(|(_, pe)| pe.chares > 0 || pe.entries > 0).map(|(_, pe)| pe.pe).collect();
+    let unused = all.len() - used.len();
+    let nodes: BTreeSet<u16> =
+        of_pes().filter(|(_, pe)| !used.contains(&pe.pe)).map(|(node, _)| node).collect();
+    let names = info.nodes.iter().filter(|node| nodes.contains(&node.node));
     let names: Vec<&str> = names.map(|node| node.name.as_str()).collect();
-    (unused > 0 && unused < all)
-        .then(|| format!("{unused} of {all} {NOTHING} ({}): there were {chares} chares", names.join(", ")))
+    (unused > 0 && !used.is_empty()).then(|| {
+        format!("{unused} of {} {NOTHING} ({}): there were {chares} chares", all.len(), names.join(", "))
+    })
 }

@@ -141,6 +141,15 @@ fn what_kept_pes_from_working_is_said() {
     ] {
         assert!(table.contains(&format!("\n{line}\n")), "{line:?} in\n{table}");
     }
+    // A PE that did something before its node left has not been idle where it went; who has left is worth nothing at the end.
+    let mut info = info;
+    info.nodes[1].left = Some(runtime::monitor::wire::LeftAt::default());
+    info.nodes.iter_mut().for_each(|node| node.pe_speeds = vec![1.0; node.pe_count as usize]);
+    timeline.set_after(vec![snapshot(1, vec![pe(0, 5), pe(1, 5), pe(2, 0)]), snapshot(2, vec![pe(2, 3)])]);
+    let sources = Sources { info: &info, version: "1", arguments: Value::Null, exit_code: 0, error: None };
+    let left = Report::new(sources, &timeline);
+    assert!(!left.table().contains("had nothing to compute"), "{}", left.table());
+    assert_eq!(serde_json::to_value(&left).unwrap()["equivalents"], 1.0);
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!((&json["slowdowns"][0]["node"], &json["slowdowns"][0]["by"]), (&"b".into(), &"cores".into()));
     assert_eq!(json["nodes"][1]["pes"][0]["core_wait_s"], 6.0);
