@@ -14,10 +14,10 @@ use runtime::digest::Digested;
 use runtime::envelope::Packed;
 use runtime::job::SaveOrders;
 use runtime::monitor::hub::Hub;
-use runtime::monitor::requests::SavedIn;
+use runtime::monitor::requests::{SavedIn, restart_command};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt, SavingCost};
 use runtime::saved::RecordHeader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use writing::Writing;
@@ -221,21 +221,16 @@ pub(crate) fn say_what_is_left(saved: Option<(PathBuf, u32)>, program: &str, has
     let there = Store::open(&dir).and_then(|store| store.latest());
     note(&match there {
         Ok(saved) if saved.generation() == number => {
-            format!("the run was saved: `{}` goes on from checkpoint {number}", restart_of(program, &dir))
+            format!(
+                "the run was saved: `{}` goes on from checkpoint {number}",
+                restart_command(program, &dir)
+            )
         }
         _ => format!(
             "the run was saved as checkpoint {number}, and that is not the last one in {} any more",
             dir.display()
         ),
     });
-}
-
-/// The command that goes on from a folder, as a shell reads it.
-pub(crate) fn restart_of(program: &str, dir: &Path) -> String {
-    let dir = dir.display().to_string();
-    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:,@%".contains(letter);
-    let dir = if dir.chars().all(is_plain) { dir } else { format!("'{}'", dir.replace('\'', r"'\''")) };
-    format!("{program} restart {dir}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! `migrate`: has a run that is under way go on on other nodes.
 
-use super::keeping::restart_of;
 use super::options::RunOptions;
 use super::prepare::prepare;
 use super::restart::{self, Away};
@@ -12,7 +11,6 @@ use runtime::checkpoint::Store;
 use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::requests::{Request, SavedIn};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a run that has been saved may take to end.
@@ -56,24 +54,24 @@ pub(crate) fn migrate(
     let prepared = restart::open(dir, None).and_then(|saved| {
         let asked = restart::asked(&program, matches, (dir, saved), None)?;
         let prepared = prepare(&program, &asked, Some(dir), command_started)?;
-        check_nodes(&program, &options, prepared.config())?;
+        let checked = check_nodes(&program, &options, prepared.config());
+        checked.inspect_err(|why| prepared.report(&options, why))?;
         Ok(prepared)
     });
     let prepared = prepared.map_err(stays)?;
     let asked = Instant::now();
-    request::ask(run, &Request::Checkpoint { stop: true }).map_err(|why| match why.kind {
+    let stopped = request::ask(run, &Request::Checkpoint { stop: true }).map_err(|why| match why.kind {
         // It was there when it was saved first.
-        Kind::NoInput | Kind::Other(ENDED) => ended(run, &restart_of(program.name, dir)),
+        Kind::NoInput | Kind::Other(ENDED) => ended(run, &place.restart_command()),
         _ => stays(why),
-    })?;
+    });
+    stopped.inspect_err(|why| prepared.report(&options, why))?;
     let saved = Instant::now();
-    wait_for_end(dir)?;
+    wait_for_end(&place)?;
     let away = Away { asked, saved, ended: Instant::now() };
     let asked = restart::open(dir, None)
         .and_then(|newest| restart::asked(&program, matches, (dir, newest), Some(away)))
-        .inspect_err(|_| {
-            note(&format!("{run} has ended; `{}` goes on with it", restart_of(program.name, dir)))
-        })?;
+        .inspect_err(|_| note(&format!("{run} has ended; `{}` goes on with it", place.restart_command())))?;
     restart::say_from(&asked);
     run::go(program, asked, prepared)
 }
@@ -127,15 +125,15 @@ fn check_nodes(program: &CommandLine, options: &RunOptions, config: &ClusterConf
     }
 }
 
-/// Waits until nobody writes into the folder any more.
-fn wait_for_end(dir: &Path) -> Result<(), Failure> {
+/// Waits until nobody writes into the folder of a run any more.
+fn wait_for_end(place: &SavedIn) -> Result<(), Failure> {
     let since = Instant::now();
-    while let Err(why) = Store::create(dir) {
+    while let Err(why) = Store::create(&place.dir) {
         if since.elapsed() > ENDING_MAX {
             let why = Failure::from(why).sentence;
             let sentence = format!(
-                "the run has been saved and does not end: {why}; `restart {}` goes on when it has",
-                dir.display()
+                "the run has been saved and does not end: {why}; `{}` goes on when it has",
+                place.restart_command()
             );
             return Err(Failure::new(Kind::Unavailable, sentence));
         }

@@ -71,6 +71,15 @@ impl Prepared {
     pub(crate) fn config(&self) -> &ClusterConfig {
         &self.ready.config
     }
+
+    /// Writes the report of a run that has not begun, if one is wanted.
+    pub(crate) fn report(&self, options: &RunOptions, why: &Failure) {
+        if let Some(report) = &options.report
+            && let Err(unwritten) = self.unstarted.report(report, why)
+        {
+            warn(&unwritten.sentence);
+        }
+    }
 }
 
 /// Where a run is saved, and what asks for that.

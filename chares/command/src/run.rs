@@ -270,7 +270,12 @@ fn save(
         }
     };
     let tell_placed = tell.clone();
-    let tell_placed = Box::new(move |placed: &Placed| tell_placed(placed.to_string()));
+    // Of chares that are made later there is nothing to place.
+    let tell_placed = Box::new(move |placed: &Placed| {
+        if placed.chares > 0 {
+            tell_placed(placed.to_string());
+        }
+    });
     go_on.placing = speeds.map(|speeds| Placing { mapping, speeds, tell: tell_placed });
     go_on.tell = Box::new(move |restored: &Restored| {
         tell(restored.to_string());

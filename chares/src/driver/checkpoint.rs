@@ -14,7 +14,7 @@ use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
 use runtime::ids::{NodeId, PeId};
-use runtime::monitor::requests::{Answer, Granted, SavedIn};
+use runtime::monitor::requests::{Answer, Granted};
 use runtime::node::{Node, NodeSettings};
 use runtime::pe::Pe;
 use runtime::saved::{Paused, RecordHeader, RecordOf, Save, ToKeep};
@@ -235,8 +235,8 @@ impl Driver {
         }
         let saved = self.history.keeper.as_ref().and_then(|keeper| keeper.place());
         let end = match &saved {
-            Some(SavedIn { dir, program, .. }) if stop => {
-                format!("; the run ends, and `{program} restart {}` goes on from there", dir.display())
+            Some(saved) if stop => {
+                format!("; the run ends, and `{}` goes on from there", saved.restart_command())
             }
             _ => String::new(),
         };

@@ -15,7 +15,7 @@ use nix::unistd::getuid;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -72,6 +72,23 @@ pub struct SavedIn {
     pub started_in: PathBuf,
     /// The program that can go on with it.
     pub program: String,
+}
+
+impl SavedIn {
+    /// The command that goes on from there, as a shell reads it.
+    #[must_use]
+    pub fn restart_command(&self) -> String {
+        restart_command(&self.program, &self.dir)
+    }
+}
+
+/// The command of a program that goes on from a folder of checkpoints, as a shell reads it.
+#[must_use]
+pub fn restart_command(program: &str, dir: &Path) -> String {
+    let dir = dir.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:,@%".contains(letter);
+    let dir = if dir.chars().all(is_plain) { dir } else { format!("'{}'", dir.replace('\'', r"'\''")) };
+    format!("{program} restart {dir}")
 }
 
 /// Why a request was not granted.
@@ -190,6 +207,14 @@ pub fn ask(name: &str, request: &Request) -> Result<Answer, WatchError> {
 mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
+
+    #[test]
+    fn the_command_that_goes_on_can_be_pasted_into_a_shell() {
+        let command = |dir: &str| restart_command("metachare", Path::new(dir));
+        assert_eq!(command("/data/säve_1.d"), "metachare restart /data/säve_1.d");
+        assert_eq!(command("my run"), "metachare restart 'my run'");
+        assert_eq!(command("it's"), r"metachare restart 'it'\''s'");
+    }
 
     #[test]
     fn a_run_answers_whoever_asks_and_is_not_troubled_by_noise() {
