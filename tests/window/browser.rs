@@ -53,6 +53,8 @@ fn looked_at(browser: &Path, folder: &Path, page: &str) -> String {
     fs::write(folder.join("probed.html"), format!("{page}{PROBE}")).unwrap();
     let mut command = Command::new(browser);
     command.args(OPTIONS).arg(format!("--user-data-dir={}", folder.join("profile").display()));
+    // It writes there, too, beside its profile.
+    command.env("XDG_CONFIG_HOME", folder.join("config"));
     command.arg("--dump-dom").arg(format!("file://{}", folder.join("probed.html").display()));
     let done = harness::start(&mut command).done();
     let title = done.stdout.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));

@@ -38,7 +38,7 @@ fn every_help_page_says_what_its_command_is_for() {
     // completions, man;
     // and of `metachare` demo, bench, and two of each application.
     assert!(check(METACHARE, &[], None) >= 12);
-    assert_eq!(check(STENCIL, &[], None), 30);
+    assert_eq!(check(STENCIL, &[], None), 31);
     let page = run(METACHARE, &["run", "matmul", "--help"]).stdout;
     assert!(page.starts_with("Multiply two matrices\n"), "{page}");
 }

@@ -23,10 +23,12 @@ impl Host<'_> {
         self.cores > 0 && self.pes > self.cores
     }
 
-    /// What its PEs reach together. No more than its cores do, at the speed of the PE that would be the fastest alone.
+    /// What its PEs reach together. No more than its cores do, at the speed of the PE that would be the fastest alone, and no less
+    /// than its best node: one that joined was measured beside others, which took of its speed.
     fn worth(&self) -> f64 {
         let sum: f64 = self.nodes.iter().map(|node| node_speed(node)).sum();
-        if self.is_crowded() { sum.min(f64::from(self.cores) * self.fastest_alone()) } else { sum }
+        let most = if self.is_crowded() { f64::from(self.cores) * self.fastest_alone() } else { sum };
+        sum.min(most).max(self.worth_of_best())
     }
 
     /// What its best node would reach alone.
@@ -182,6 +184,14 @@ mod tests {
             1.5,
             "not all of it where that is not known"
         );
+    }
+
+    #[test]
+    fn all_are_worth_at_least_what_the_best_of_them_is() {
+        // Of the first it is known that it had a third of a core; the others joined later.
+        let mut nodes = vec![node("here", "0-1", 2, &[0.3]), node("here", "0-1", 2, &[0.05; 2])];
+        nodes[0].pe_parts = vec![1.0 / 3.0];
+        assert_eq!(worth(&nodes), 1.0);
     }
 
     #[test]
