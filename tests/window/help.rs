@@ -34,7 +34,7 @@ fn check(program: &str, words: &[&str], about: Option<&str>) -> usize {
 
 #[test]
 fn every_help_page_says_what_its_command_is_for() {
-    // run, compare, plan, report, nodes and its five, cache and its two, watch, restart, replay, checkpoint and its ten,
+    // run, compare, plan, report, nodes and its five, cache and its two, watch, restart, migrate, replay, checkpoint and its ten,
     // completions, man;
     // and of `metachare` demo, bench, and two of each application.
     assert!(check(METACHARE, &[], None) >= 12);
