@@ -98,6 +98,21 @@ impl Topology {
         self.pes(leaving).iter().map(&mut place).collect()
     }
 
+    /// What each PE can do where it is `now`, of PEs that reach these rates where they are here: those of a node whose PEs are
+    /// others now share evenly what its own could do together.
+    #[must_use]
+    pub fn shared_rates(&self, rates: &[f64], now: &Self) -> Vec<f64> {
+        let rate = |pe: u32| {
+            let node = now.node_of(PeId(pe));
+            if self.pes(node) == now.pes(node) {
+                return rates.get(pe as usize).copied().unwrap_or(1.0);
+            }
+            let own: f64 = self.pes(node).iter().filter_map(|pe| rates.get(*pe as usize)).sum();
+            own / now.pes(node).len() as f64
+        };
+        (0..now.pe_count()).map(rate).collect()
+    }
+
     /// Which PEs belonged to which node when the run began. Reductions are combined as they were then for as long as the
     /// run goes on, whatever nodes its PEs are on: so those that were under way can be completed.
     #[must_use]
@@ -169,6 +184,14 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pes_that_share_cores_share_their_speed() {
+        let before = Topology::new(&[0, 2, 1, 1]);
+        let now = before.rearranged(&[(PeId(2), NodeId(1))]);
+        let speeds = before.shared_rates(&[1.0, 0.8, 0.5, 0.3], &now);
+        assert!(speeds.iter().zip([0.6, 0.6, 0.6, 0.3]).all(|(found, right)| (found - right).abs() < 1e-12));
+    }
 
     #[test]
     fn pes_and_nodes_agree() {

@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 
 /// How long a run that has been saved may take to end.
 const ENDING_MAX: Duration = Duration::from_secs(60);
-/// The code with which somebody is answered whose run has ended meanwhile.
-const ENDED: u8 = 69;
 /// How often its end is looked for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -62,7 +60,8 @@ pub(crate) fn migrate(
     let asked = Instant::now();
     let stopped = request::ask(run, &Request::Checkpoint { stop: true }).map_err(|why| match why.kind {
         // It was there when it was saved first.
-        Kind::NoInput | Kind::Other(ENDED) => ended(run, &place.restart_command()),
+        Kind::NoInput => ended(run, &place.restart_command()),
+        Kind::Other(code) if code == Kind::Unavailable.exit_code() => ended(run, &place.restart_command()),
         _ => stays(why),
     });
     stopped.inspect_err(|why| prepared.report(&options, why))?;

@@ -74,11 +74,7 @@ impl Prepared {
 
     /// Writes the report of a run that has not begun, if one is wanted.
     pub(crate) fn report(&self, options: &RunOptions, why: &Failure) {
-        if let Some(report) = &options.report
-            && let Err(unwritten) = self.unstarted.report(report, why)
-        {
-            warn(&unwritten.sentence);
-        }
+        options.report.iter().for_each(|report| report_unstarted(&self.unstarted, report, why));
     }
 }
 
@@ -97,7 +93,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, Failure> {
     let Asked { name, matches, options, line, from } = asked;
     let unstarted = Unstarted::new(program, name, line.clone(), command_started);
-    let ready = prepared(program, name, (matches, from.as_ref()), options, &unstarted)?;
+    let ready = ready_or_reported(program, name, (matches, from.as_ref()), options, &unstarted)?;
     let balance = match from {
         Some(from) => from.balance(&ready.config, &options.balance),
         None => options.balance.clone(),
@@ -119,8 +115,15 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     one == other || real(one).is_some_and(|one| real(other) == Some(one))
 }
 
+/// Writes why a run has not begun; where that cannot be written, a line says so.
+fn report_unstarted(unstarted: &Unstarted, report: &Path, why: &Failure) {
+    if let Err(unwritten) = unstarted.report(report, why) {
+        warn(&unwritten.sentence);
+    }
+}
+
 /// Makes a run ready, or reports why it cannot be.
-fn prepared(
+fn ready_or_reported(
     program: &CommandLine,
     name: &str,
     from: (&ArgMatches, Option<&Origin>),
@@ -130,12 +133,7 @@ fn prepared(
     let Some(report) = &options.report else { return ready(program, name, from, options) };
     unstarted.begin(report);
     let ready = ready(program, name, from, options);
-    if let Err(why) = &ready
-        && let Err(unwritten) = unstarted.report(report, why)
-    {
-        warn(&unwritten.sentence);
-    }
-    let ready = ready?;
+    let ready = ready.inspect_err(|why| report_unstarted(unstarted, report, why))?;
     let mut files = files(&ready.started, options, &ready.config);
     files.push(NamedFile::written("--report", report));
     if let Err(why) = output::check_files(&files) {

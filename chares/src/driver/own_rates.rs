@@ -1,51 +1,45 @@
 //! What PEs do at the nodes that they came with, and at those where they are now.
 
-use runtime::ids::{NodeId, PeId};
+use runtime::ids::NodeId;
 use runtime::topology::Topology;
 
 /// The rate of each PE at the node that it came with, all in one unit; nodes that leave and join do not change it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct OwnRates {
-    of: Vec<(NodeId, f64)>,
+    /// Where PEs came.
+    homes: Topology,
+    rates: Vec<f64>,
 }
 
 impl OwnRates {
     /// Of PEs that all are where they came with; those whose rate is not known count as fast as the others on average.
-    pub(super) fn new(rates: &[f64], topology: &Topology) -> Self {
+    pub(super) fn new(rates: &[f64], homes: &Topology) -> Self {
         let mean = if rates.is_empty() { 1.0 } else { rates.iter().sum::<f64>() / rates.len() as f64 };
-        let rate = |pe: u32| rates.get(pe as usize).copied().unwrap_or(mean);
-        Self { of: (0..topology.pe_count()).map(|pe| (topology.node_of(PeId(pe)), rate(pe))).collect() }
+        let mut rates = rates.to_vec();
+        rates.resize(homes.pe_count() as usize, mean);
+        Self { homes: homes.clone(), rates }
     }
 
     /// A node has joined with PEs of these rates.
     pub(super) fn join(&mut self, node: NodeId, rates: &[f64]) {
-        self.of.extend(rates.iter().map(|rate| (node, *rate)));
+        self.homes = self.homes.joined_by(node, u32::try_from(rates.len()).unwrap_or(u32::MAX));
+        self.rates.extend(rates);
     }
 
     /// Of all PEs that came with a node.
     pub(super) fn of_node(&self, node: NodeId) -> f64 {
-        self.of.iter().filter(|(home, _)| *home == node).map(|(_, rate)| rate).sum()
+        self.homes.pes(node).iter().filter_map(|pe| self.rates.get(*pe as usize)).sum()
     }
 
     /// Of all PEs, relative to the fastest of them.
     pub(super) fn relative(&self) -> Vec<f64> {
-        relative(self.of.iter().map(|(_, rate)| *rate).collect())
+        relative(self.rates.clone())
     }
 
     /// What they do where they are now, relative to the fastest: a node's own PEs and those that have gone there share what
     /// its own ones would do alone.
     pub(super) fn placed(&self, now: &Topology) -> Vec<f64> {
-        let own = |pe: &u32| self.of.get(*pe as usize).copied();
-        let rate = |pe: u32| {
-            let here = now.node_of(PeId(pe));
-            let guests =
-                now.pes(here).iter().filter(|pe| own(pe).is_none_or(|(home, _)| home != here)).count();
-            if guests == 0 {
-                return own(&pe).map_or(0.0, |(_, rate)| rate);
-            }
-            self.of_node(here) / now.pes(here).len() as f64
-        };
-        relative((0..now.pe_count()).map(rate).collect())
+        relative(self.homes.shared_rates(&self.rates, now))
     }
 }
 
@@ -57,6 +51,7 @@ fn relative(rates: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runtime::ids::PeId;
 
     fn are_alike(found: &[f64], right: &[f64]) -> bool {
         found.len() == right.len()

@@ -134,7 +134,7 @@ impl Node {
     pub fn arrange(&self, moves: &[(PeId, NodeId)]) {
         // Whoever gives a PE an order meanwhile waits, and finds it at its new place.
         let _changing = self.arranging.write().unwrap_or_else(PoisonError::into_inner);
-        let rates = |all: &[f64]| rearranged(all, self.topology(), &self.topology().rearranged(moves));
+        let rates = |all: &[f64]| self.topology().shared_rates(all, &self.topology().rearranged(moves));
         let (mut speeds, cpu_rates) =
             (rates(&self.speeds()), self.measured_cpu_rates().map(|all| rates(&all)));
         let fastest = speeds.iter().copied().fold(0.0, f64::max);
@@ -184,32 +184,5 @@ impl Node {
     pub fn resume_quiescence(&self) {
         self.quiescence().resume();
         self.pump_quiescence();
-    }
-}
-
-/// What each PE can do when PEs have changed nodes: those of a node share evenly what its own could do together.
-fn rearranged(rates: &[f64], before: &Topology, now: &Topology) -> Vec<f64> {
-    let rate = |pe: u32| {
-        let node = now.node_of(PeId(pe));
-        let own: f64 = before.pes(node).iter().filter_map(|pe| rates.get(*pe as usize)).sum();
-        if before.pes(node) == now.pes(node) {
-            rates.get(pe as usize).copied().unwrap_or(1.0)
-        } else {
-            own / now.pes(node).len() as f64
-        }
-    };
-    (0..now.pe_count()).map(rate).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pes_that_share_cores_share_their_speed() {
-        let before = Topology::new(&[0, 2, 1, 1]);
-        let now = before.rearranged(&[(PeId(2), NodeId(1))]);
-        let speeds = rearranged(&[1.0, 0.8, 0.5, 0.3], &before, &now);
-        assert!(speeds.iter().zip([0.6, 0.6, 0.6, 0.3]).all(|(found, right)| (found - right).abs() < 1e-12));
     }
 }
