@@ -205,7 +205,9 @@ fn the_driver_goes_on_while_the_process_of_a_node_starts() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     local_nodes(folder, &[1, 1]);
-    let slow = write(folder, "slow", &format!("#!/bin/sh\nsleep 4\nexec {MISBEHAVING} \"$@\"\n"));
+    let called = folder.join("called");
+    let slow = format!("#!/bin/sh\ntouch {called:?}\nsleep 4\nexec {MISBEHAVING} \"$@\"\n");
+    let slow = write(folder, "slow", &slow);
     fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
     write(folder, "more.toml", &format!("[[node]]\nname = \"c\"\npes = 1\nbinary = {slow:?}\n"));
     let words = ["run", "asking", "--seconds", "12", "--balance", "greedy", "--speed", "equal"];
@@ -214,6 +216,7 @@ fn the_driver_goes_on_while_the_process_of_a_node_starts() {
     let name = run(MISBEHAVING, folder, &["watch", "--list"]).stdout;
     let adding = ["nodes", "add", name.trim(), "c", "--nodes", "more.toml"];
     let adding = start(&mut command(MISBEHAVING, folder, &adding));
+    wait_for("the node to be started", || called.exists().then_some(()));
     // What is asked meanwhile waits for its turn.
     let drained = run(MISBEHAVING, folder, &["nodes", "drain", name.trim(), "c"]);
     assert!(drained.code == 0 && drained.stdout.starts_with("c has left: "), "{drained:?}");
