@@ -1,7 +1,8 @@
 //! All-to-all exchanges: every element has a part for every other.
 
-use crate::chare::{Entry, Message};
+use crate::chare::{Entry, Listed, Message};
 use crate::ctx::Ctx;
+use crate::ctx::private::HasPe as _;
 use crate::proxy::Section;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,7 +54,7 @@ use std::collections::BTreeMap;
 /// impl Entry<Part<f64>> for Row {
 ///     fn receive(&mut self, part: Part<f64>, ctx: &mut Ctx<'_, Self>) {
 ///         self.exchange.hold(part);
-///         while let Some(column) = self.exchange.take() {
+///         while let Some(column) = self.exchange.take(ctx) {
 ///             assert_eq!(column[2], f64::from(20 + ctx.index()));
 ///             self.numbers = column;
 ///             ctx.contribute(Barrier, self.done.take().unwrap());
@@ -106,7 +107,7 @@ impl<T: Message> Exchange<T> {
     pub fn send<C: Entry<Part<T>>>(&mut self, ctx: &mut Ctx<'_, C>, mut part_for: impl FnMut(C::Index) -> T) {
         let array = ctx.array();
         let (from, of) = (array.position(ctx.index()), array.len());
-        let round = self.next_round();
+        let round = self.next_round(ctx);
         array.scatter(ctx, |index| Part { round, from, of, value: part_for(index) });
     }
 
@@ -118,7 +119,7 @@ impl<T: Message> Exchange<T> {
         mut part_for: impl FnMut(C::Index) -> T,
     ) {
         let Some(from) = section.position(ctx) else { return };
-        let (round, of) = (self.next_round(), section.len() as u64);
+        let (round, of) = (self.next_round(ctx), section.len() as u64);
         section.scatter(ctx, |index| Part { round, from, of, value: part_for(index) });
     }
 
@@ -139,7 +140,15 @@ impl<T: Message> Exchange<T> {
     }
 
     /// The parts of the next round, in index order of their senders, once all have come.
-    pub fn take(&mut self) -> Option<Vec<T>> {
+    pub fn take<C: Entry<Part<T>>>(&mut self, ctx: &mut Ctx<'_, C>) -> Option<Vec<T>> {
+        let round = self.taken;
+        let parts = self.next()?;
+        let collection = ctx.array().id();
+        ctx.pe().has_exchanged(collection, <C as Listed<Part<T>>>::INDEX, round);
+        Some(parts)
+    }
+
+    fn next(&mut self) -> Option<Vec<T>> {
         let held = self.rounds.get(&self.taken)?;
         if (held.parts.len() as u64) < held.of {
             return None;
@@ -149,9 +158,12 @@ impl<T: Message> Exchange<T> {
         Some(held.parts.into_values().collect())
     }
 
-    fn next_round(&mut self) -> u32 {
+    fn next_round<C: Entry<Part<T>>>(&mut self, ctx: &mut Ctx<'_, C>) -> u32 {
+        let round = self.sent;
         self.sent += 1;
-        self.sent - 1
+        let collection = ctx.array().id();
+        ctx.pe().exchanges(collection, <C as Listed<Part<T>>>::INDEX, round);
+        round
     }
 }
 
@@ -168,12 +180,12 @@ mod tests {
         let mut exchange = Exchange::default();
         for (round, from) in [(1, 2), (0, 1), (1, 0), (1, 1), (0, 2)] {
             exchange.hold(part(round, from, 10 * round + from as u32));
-            assert!(exchange.take().is_none());
+            assert!(exchange.next().is_none());
         }
         exchange.hold(part(0, 0, 0));
-        assert_eq!(exchange.take(), Some(vec![0, 1, 2]));
-        assert_eq!(exchange.take(), Some(vec![10, 11, 12]));
-        assert_eq!(exchange.take(), None);
+        assert_eq!(exchange.next(), Some(vec![0, 1, 2]));
+        assert_eq!(exchange.next(), Some(vec![10, 11, 12]));
+        assert_eq!(exchange.next(), None);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn an_end_at_once_gives_the_terminal_back() {
 fn a_panic_behind_the_window_is_readable() {
     let shown = Shown::new();
     let running = shown.start(MISBEHAVING, &["run", "panicking", "--watch"]);
-    assert_eq!(running.done().code, 70);
+    assert_eq!(running.done().code, 70, "{}", shown.terminal.shown());
     let after = shown.terminal.after_the_window();
     assert!(after.contains("panicked at") && after.contains("error: the driver panicked"), "{after:?}");
 }

@@ -219,9 +219,9 @@ impl Entry<Gather<f64>> for Cell {
     }
 }
 impl Entry<Part<u32>> for Cell {
-    fn receive(&mut self, part: Part<u32>, _: &mut Ctx<'_, Self>) {
+    fn receive(&mut self, part: Part<u32>, ctx: &mut Ctx<'_, Self>) {
         self.exchange.hold(part);
-        while let Some(parts) = self.exchange.take() {
+        while let Some(parts) = self.exchange.take(ctx) {
             self.heard.extend(parts);
         }
     }

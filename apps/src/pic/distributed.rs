@@ -23,7 +23,7 @@ impl Entry<Guard> for Region {
 impl Entry<Part<Lines>> for Region {
     fn receive(&mut self, part: Part<Lines>, ctx: &mut Ctx<'_, Self>) {
         self.spectrum.lines.hold(part);
-        while let Some(lines) = self.spectrum.lines.take() {
+        while let Some(lines) = self.spectrum.lines.take(ctx) {
             self.solve_rows(&lines, ctx);
         }
     }
@@ -32,7 +32,7 @@ impl Entry<Part<Lines>> for Region {
 impl Entry<Part<Bands>> for Region {
     fn receive(&mut self, part: Part<Bands>, ctx: &mut Ctx<'_, Self>) {
         self.spectrum.bands.hold(part);
-        while let Some(bands) = self.spectrum.bands.take() {
+        while let Some(bands) = self.spectrum.bands.take(ctx) {
             let field = self.transform_back(&bands, ctx);
             self.take_step(&field, ctx);
         }

@@ -2,7 +2,7 @@
 
 mod chart;
 mod clocks;
-mod reductions;
+mod collectives;
 mod sampled;
 mod series;
 #[cfg(test)]
@@ -13,7 +13,7 @@ use super::watch::{exit_code, unshown};
 use super::{output, still, warn};
 use crate::named_file::NamedFile;
 use clap::{Arg, ArgMatches, Command, value_parser};
-use reductions::Sum;
+use collectives::Sum;
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::critical_path::{Link, Path as CriticalPath};
 use runtime::monitor::gaps::Gaps;
@@ -139,22 +139,23 @@ pub(crate) struct Waits {
     pub(crate) ways: Vec<([String; 2], Way)>,
     /// What is to be said of these, if any is known.
     pub(crate) said: Option<String>,
-    /// Reductions over the same elements, those first that took longest.
-    pub(crate) reductions: Vec<Reductions>,
+    /// Reductions over the same elements, exchanges and broadcasts, those first that took longest.
+    pub(crate) collectives: Vec<Collectives>,
     /// The part of the waiting of PEs in which what ended it was on its way from another node, of those of which it is known.
     pub(crate) on_way: BTreeMap<u32, f64>,
 }
 
-/// What is known of the reductions over the same elements, one by one.
-pub(crate) struct Reductions {
-    /// The elements.
-    pub(crate) over: String,
+/// What is known of reductions over the same elements, or of exchanges or broadcasts to the same entry method, one by one.
+pub(crate) struct Collectives {
+    /// What they are, and of whom.
+    pub(crate) what: String,
     /// How many are known.
     pub(crate) told: usize,
-    /// How long they took on average from the first contribution to the result, seconds.
+    /// How long they took on average from the first contribution to the result, from the first who sent until all had their
+    /// parts, or until all PEs had the message, seconds.
     pub(crate) mean_s: f64,
     pub(crate) most_s: f64,
-    /// The PE whose elements contributed last most often with its node, in how many, and of how many that is known.
+    /// The PE that was last most often with its node, in how many, and of how many that is known.
     pub(crate) last: Option<(u32, String, [usize; 2])>,
 }
 
@@ -172,15 +173,15 @@ pub(crate) fn waits_of(recording: &Recording) -> Waits {
     };
     let busy = path.part(|link| link.busy().is_some());
     let is_of_many = path.most().is_some_and(|(_, most)| most < OF_ONE * busy);
-    let reductions = Sum::all(&series.reductions).into_iter().map(|sum| Reductions {
-        over: sum.over.told(&series.run),
+    let collectives = Sum::all(&series.collectives).into_iter().map(|sum| Collectives {
+        what: sum.of.told(&series.run),
         told: sum.told,
         mean_s: sum.ns as f64 / 1e9 / sum.told.max(1) as f64,
         most_s: sum.most_ns as f64 / 1e9,
         last: sum.last.map(|(pe, last, of)| (pe, number_of(pe).map_or_else(|| "?".into(), name), [last, of])),
     });
     Waits {
-        reductions: reductions.collect(),
+        collectives: collectives.collect(),
         driver: path.part(|link| matches!(link, Link::Driver)),
         in_turn: if is_of_many { busy } else { 0.0 },
         path: path.told(&series.run.entry_names, |pe| node_of(pe).map(|node| node.name.clone())),

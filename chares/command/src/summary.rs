@@ -185,14 +185,14 @@ fn put_waits(report: &mut Value, waits: &Waits) {
     report["critical_path"] = path.map(part).collect();
     let way = |(nodes, way): &([String; 2], Way)| json!({"nodes": nodes, "ms": way.ns as f64 / 1e6});
     report["ways"] = waits.ways.iter().map(way).collect();
-    let reductions = waits.reductions.iter().map(|one| {
+    let collectives = waits.collectives.iter().map(|one| {
         let last = one
             .last
             .as_ref()
             .map(|(pe, node, [last, of])| json!({"pe": pe, "node": node, "last": last, "of": of}));
-        json!({"over": one.over, "told": one.told, "mean_s": one.mean_s, "most_s": one.most_s, "last": last})
+        json!({"what": one.what, "told": one.told, "mean_s": one.mean_s, "most_s": one.most_s, "last": last})
     });
-    report["reductions"] = reductions.collect();
+    report["collectives"] = collectives.collect();
     let Waits { under_way, driver, in_turn, said, .. } = waits;
     report["waits"] = json!({"under_way": under_way, "driver": driver, "in_turn": in_turn, "said": said});
 }

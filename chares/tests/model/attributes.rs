@@ -167,7 +167,7 @@ impl Cell {
         self.turned.hold(part);
     }
 
-    #[when(self.turned.take())]
+    #[when(self.turned.take(ctx))]
     fn all_have(&mut self, ctx: &mut Ctx<'_, Self>, parts: Vec<u64>) {
         ctx.contribute_ordered(Gather(vec![parts.iter().sum()]), self.done);
     }

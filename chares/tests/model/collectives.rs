@@ -107,7 +107,7 @@ impl Entry<Swap> for Voice {
 impl Entry<Part<Swapped>> for Voice {
     fn receive(&mut self, part: Part<Swapped>, ctx: &mut Ctx<'_, Self>) {
         self.swaps.hold(part);
-        while let Some(parts) = self.swaps.take() {
+        while let Some(parts) = self.swaps.take(ctx) {
             for (round, from, to, _) in parts {
                 assert_eq!((round, to), (self.swapped, ctx.index()));
                 self.heard.push(from);

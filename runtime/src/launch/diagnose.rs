@@ -349,6 +349,12 @@ fn not_executable(config: &NodeConfig, said: &str) -> Diagnosis {
 }
 
 fn not_there(config: &NodeConfig, said: &str) -> Diagnosis {
+    if config.binary.is_none() && config.launch == LaunchMethod::Ssh {
+        return diagnosis(
+            format!("the program has been copied there, but a library that it needs is not there{said}"),
+            "launch with a program that needs none, such as that of the tarball, or name a `binary` for this host",
+        );
+    }
     diagnosis(
         format!("{} is not there, or what it needs to run is not{said}", program_of(config)),
         "correct `binary` in the nodes file, or leave it out: then the program is copied",
@@ -404,6 +410,10 @@ mod tests {
         assert!(of_exit(&remote(), Step::Connect, exited(255), tail).mend.contains("ssh-copy-id"));
         assert!(of_exit(&remote(), Step::Stage, exited(73), tail).mend.contains("XDG_CACHE_HOME"));
         assert!(of_exit(&remote(), Step::Start, exited(126), tail).reason.contains("cannot be executed"));
+        let copied = of_exit(&remote(), Step::Start, exited(NOT_FOUND), tail);
+        assert!(copied.mend.contains("that of the tarball"), "{copied:?}");
+        let named = NodeConfig { binary: Some("/opt/metachare".into()), ..remote() };
+        assert!(of_exit(&named, Step::Start, exited(NOT_FOUND), tail).mend.starts_with("correct `binary`"));
     }
 
     #[test]

@@ -1,21 +1,21 @@
-//! Reductions as they come together, place by place: on each PE, on the combining PEs of nodes, and at the root. Of ever more
-//! reductions ever fewer are told of, the same ones by all PEs, so that what each of them tells can be put together.
+//! Reductions as they come together, place by place: on each PE, on the combining PEs of nodes, and at the root; and exchanges,
+//! on each PE. Of ever more of them ever fewer are told of, the same ones by all PEs, so that what each tells can be put together.
 
 use serde::{Deserialize, Serialize};
 
 /// Stages that a node tells of at once at most.
 pub const GATHERED_MAX: usize = 4096;
-/// The first so many reductions of a collection or section are all told of; then so many each time that their number doubles.
+/// The first so many reductions or exchanges of a collection or section are all told of; then so many each time that their number doubles.
 const ALL_BELOW: u32 = 256;
 
-/// Whether PEs tell of the reduction with that number in its collection or section.
+/// Whether PEs tell of the reduction, or the exchange, with that number in its collection or section.
 #[must_use]
 #[inline]
 pub fn is_told(number: u32) -> bool {
     number < ALL_BELOW || number.is_multiple_of((number / ALL_BELOW + 1).next_power_of_two())
 }
 
-/// Reductions that were passed on by a node's PEs since it told of that last.
+/// Reductions that were passed on by a node's PEs, and exchanges that ended there, since it told of that last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collectives {
     /// The node.
@@ -24,18 +24,20 @@ pub struct Collectives {
     pub gathered: Vec<Gathered>,
 }
 
-/// One stage of a reduction: what came together on a PE.
+/// One stage of a reduction or an exchange: what came together on a PE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gathered {
     /// The PE.
     pub pe: u32,
-    /// The collection, or the section, whose elements contribute: a number that is the same on all nodes.
+    /// The collection, or the section, whose elements contribute: a number that is the same on all nodes. Exchanges within
+    /// sections are those of their collection.
     pub over: u64,
     /// Whether that is a section.
     pub is_section: bool,
-    /// Place of the type's name in [`RunInfo::chare_types`](super::wire::RunInfo::chare_types).
+    /// Place of the type's name in [`RunInfo::chare_types`](super::wire::RunInfo::chare_types); of an exchange, place of the
+    /// name of the entry method that its parts come to in [`RunInfo::entry_names`](super::wire::RunInfo::entry_names).
     pub chare_type: u16,
-    /// Which reduction over these elements, from 0.
+    /// Which reduction over these elements, or which exchange between them, from 0.
     pub number: u32,
     /// What came together.
     pub stage: Stage,
@@ -55,6 +57,8 @@ pub enum Stage {
     Others,
     /// All: the PE has the result.
     Result,
+    /// An exchange: from when the first element of the PE sent its parts until all elements there had what is for them.
+    Exchange,
 }
 
 #[cfg(test)]

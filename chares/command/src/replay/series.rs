@@ -1,7 +1,7 @@
 //! A recording as series over the launcher's time: what each PE did between two snapshots, and the phases of the run.
 
 use super::clocks::{Clock, clocks};
-use super::reductions::Reduction;
+use super::collectives::Collective;
 use super::sampled::Sampled;
 use runtime::monitor::gaps;
 use runtime::monitor::recording::Recording;
@@ -22,7 +22,7 @@ pub(crate) struct Series<'a> {
     /// Decisions to move chares, and when they were made.
     pub(crate) decisions: Vec<(i64, Balanced)>,
     pub(crate) sampled: Sampled,
-    pub(crate) reductions: Vec<Reduction>,
+    pub(crate) collectives: Vec<Collective>,
 }
 
 /// A node over time.
@@ -126,6 +126,7 @@ impl<'a> Series<'a> {
         let clocks = clocks(&recording.events);
         // The nodes began before the first event, most likely.
         let first = clocks.values().map(|clock| clock.launcher_ns(0)).min().unwrap_or(0).min(0);
+        let sampled = Sampled::of(recording, &clocks, first);
         let mut series = Self {
             run: RunInfo::default(),
             nodes: Vec::new(),
@@ -134,8 +135,8 @@ impl<'a> Series<'a> {
             ended: None,
             lost: Vec::new(),
             decisions: Vec::new(),
-            sampled: Sampled::of(recording, &clocks, first),
-            reductions: Reduction::all(recording, &clocks, first),
+            collectives: Collective::all(recording, &clocks, first, &sampled),
+            sampled,
         };
         let mut snapshots: BTreeMap<u16, Vec<(i64, &NodeSnapshot)>> = BTreeMap::new();
         for recorded in &recording.events {

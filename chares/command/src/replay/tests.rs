@@ -1,5 +1,7 @@
 //! Both exports of an invented run: the picture as golden text, the trace against the rules of its format.
 
+mod collectives;
+
 use super::series::Series;
 use super::{chart, trace, waits_of};
 use runtime::monitor::collectives::{Collectives, Gathered, Stage};
@@ -237,38 +239,6 @@ fn check_arrows(events: &[Value]) {
         assert!(ends[usize::from(end["ph"] == "f")].replace(ns(end, "ts")).is_none(), "{end}");
     }
     assert!(arrows.values().all(|[begin, end]| begin.is_some() && begin <= end), "{arrows:?}");
-}
-
-#[test]
-fn reductions_are_slices_of_the_run_and_of_each_pe() {
-    let trace = trace_of(&recording());
-    let events = trace["traceEvents"].as_array().unwrap();
-    let ends = |kind: &str| -> BTreeMap<u64, &Value> {
-        let of_kind = events.iter().filter(|event| event["ph"] == kind);
-        of_kind.map(|event| (event["id2"]["local"].as_str().unwrap().parse().unwrap(), event)).collect()
-    };
-    let (begins, ends) = (ends("b"), ends("e"));
-    let slices = begins.iter().map(|(id, begin)| {
-        let took = ns(ends[id], "ts") - ns(begin, "ts");
-        (begin["name"].as_str().unwrap(), begin["pid"].as_u64().unwrap() - 1_000_000, took)
-    });
-    let slices: Vec<_> = slices.collect();
-    let [whole, first, second] = slices[..] else { panic!("{slices:?}") };
-    assert_eq!(first, ("reduction over Row, PE 0", 1, 10_000_000));
-    assert_eq!(second, ("reduction over Row, PE 3", 2, 50_000_000));
-    // The clocks of both nodes are within a millisecond.
-    assert!(
-        whole.0 == "reduction over Row" && whole.1 == 0 && (99_000_000..=101_000_000).contains(&whole.2),
-        "{whole:?}"
-    );
-    assert_eq!(begins[&1]["args"]["last_pe"], 3);
-
-    let waits = super::waits_of(&recording());
-    let [rows] = &waits.reductions[..] else { panic!("one kind") };
-    assert!(
-        (rows.over.as_str(), rows.told, rows.last.clone())
-            == ("Row", 1, Some((3, "old & <slow>".into(), [1, 1])))
-    );
 }
 
 #[test]

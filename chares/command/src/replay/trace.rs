@@ -4,13 +4,12 @@
 //! Format: "Trace Event Format" (Google, 2016), its JSON object form, with metadata, complete, counter, instant and flow
 //! events, and asynchronous ones; times are microseconds, exact to the nanosecond. PE `p` is thread `p + 1`, for 0 means the idle process to viewers.
 //! The entry methods that are told of one by one have a thread of their own beside that of their PE, and messages are arrows
-//! between these. Reductions overlap, so that they are asynchronous events: of the run from the first contribution to the
-//! result, and of each PE while its own elements contribute. Processes have numbers far from those of threads: Perfetto takes
+//! between these. Reductions, exchanges and broadcasts overlap, so that they are asynchronous events: of the run from the first
+//! contribution to the result or from who sent to the last who got it, and of each PE for its own part. Processes have numbers far from those of threads: Perfetto takes
 //! a thread with the number of its process for the main one, and shows it first.
 
 use super::sampled::Sampled;
 use super::series::{NodeSeries, PeSeries, Series, Span};
-use runtime::monitor::collectives::Stage;
 use runtime::monitor::critical_path::Call;
 use runtime::monitor::samples::Cause;
 use runtime::monitor::wire::Balanced;
@@ -36,7 +35,7 @@ pub(crate) fn written(series: &Series<'_>) -> String {
     trace.of_run(series);
     series.nodes.iter().for_each(|node| trace.of_node(node));
     trace.of_calls(series);
-    trace.of_reductions(series);
+    trace.of_collectives(series);
     let precision: serde_json::Map<String, Value> = series
         .nodes
         .iter()
@@ -190,19 +189,19 @@ impl Trace {
         }
     }
 
-    /// Reductions that are told of one by one, and what each PE had to do with them.
-    fn of_reductions(&mut self, series: &Series<'_>) {
+    /// Reductions, exchanges and broadcasts that are told of one by one, and what each PE had to do with them.
+    fn of_collectives(&mut self, series: &Series<'_>) {
         let (mut number, processes) = (0_u64, processes(series));
-        for reduction in &series.reductions {
-            let name = format!("reduction over {}", reduction.over.told(&series.run));
-            let args = json!({"number": reduction.number, "last_pe": reduction.last()});
+        for one in &series.collectives {
+            let name = one.of.told(&series.run);
+            let args = json!({"number": one.number, "last_pe": one.last()});
             number += 1;
-            self.asynchronous(number, RUN, &name, (reduction.from, reduction.to), &args);
-            for part in reduction.stages.iter().filter(|part| part.stage != Stage::Result) {
+            self.asynchronous(number, RUN, &name, (one.from, one.to), &args);
+            for part in &one.parts {
                 let Some(&process) = processes.get(&part.pe) else { continue };
-                let what = if part.stage == Stage::Own { "" } else { " from others" };
+                let what = if part.is_own { "" } else { " from others" };
                 let name = format!("{name}, PE {}{what}", part.pe);
-                let args = json!({"number": reduction.number});
+                let args = json!({"number": one.number});
                 number += 1;
                 self.asynchronous(number, process, &name, (part.from, part.to), &args);
             }
@@ -213,7 +212,7 @@ impl Trace {
     fn asynchronous(&mut self, id: u64, process: u32, name: &str, (from, to): (i64, i64), args: &Value) {
         for (kind, at) in [("b", from), ("e", to.max(from))] {
             self.put(
-                &json!({"ph": kind, "cat": "reduction", "id2": {"local": id.to_string()}, "name": name, "pid": process, "tid": 0,
+                &json!({"ph": kind, "cat": "collective", "id2": {"local": id.to_string()}, "name": name, "pid": process, "tid": 0,
                 "ts": micros(at), "args": args}),
             );
         }

@@ -33,7 +33,7 @@ pub(super) fn page(report: &Value, chart: Option<&str>) -> String {
     critical_path(&mut out, report);
     time_by_reason(&mut out, report);
     time_by_entry(&mut out, report);
-    reductions(&mut out, report);
+    collectives(&mut out, report);
     traffic(&mut out, report);
     balance(&mut out, report);
     remarks(&mut out, report);
@@ -164,22 +164,23 @@ fn time_by_entry(out: &mut String, report: &Value) {
     the_rest(out, entries.len());
 }
 
-/// What reductions took, and who held them up.
-fn reductions(out: &mut String, report: &Value) {
-    let all = list(&report["reductions"]);
+/// What reductions, exchanges and broadcasts took, and who held them up.
+fn collectives(out: &mut String, report: &Value) {
+    let all = list(&report["collectives"]);
     if all.is_empty() {
         return;
     }
     let _ = writeln!(
         out,
-        "<h2>Reductions</h2>\n<p>From the first contribution to the result, of those that are told of one by one.</p>\n<table>\
-         <tr><th>over<th>told<th>mean ms<th>most ms<th class=\"left\">came last most often</tr>"
+        "<h2>Reductions, exchanges and broadcasts</h2>\n<p>From the first contribution to the result, or from who sent to the last \
+         who got it, of those that are told of one by one.</p>\n<table>\
+         <tr><th>what<th>told<th>mean ms<th>most ms<th class=\"left\">last most often</tr>"
     );
     for one in all.iter().take(4 * LINES) {
         let _ = writeln!(
             out,
             "<tr><td>{}<td>{}<td>{:.3}<td>{:.3}<td class=\"left\">{}</tr>",
-            escaped(&name_of(&one["over"])),
+            escaped(&name_of(&one["what"])),
             one["told"],
             1e3 * number(&one["mean_s"]),
             1e3 * number(&one["most_s"]),

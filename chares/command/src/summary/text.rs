@@ -26,7 +26,7 @@ pub(super) fn text(report: &Value) -> String {
     critical_path(&mut out, report);
     time_by_reason(&mut out, report);
     time_by_entry(&mut out, report);
-    reductions(&mut out, report);
+    collectives(&mut out, report);
     traffic(&mut out, report);
     balance(&mut out, report);
     let remarks = list(&report["slowdowns"]).iter().map(|slow| &slow["sentence"]);
@@ -108,26 +108,26 @@ fn time_by_entry(out: &mut String, report: &Value) {
     the_rest(out, entries.len());
 }
 
-/// What reductions took, of those that are told of one by one, and who held them up.
-fn reductions(out: &mut String, report: &Value) {
-    let all = list(&report["reductions"]);
+/// What reductions, exchanges and broadcasts took, of those that are told of one by one, and who held them up.
+fn collectives(out: &mut String, report: &Value) {
+    let all = list(&report["collectives"]);
     if all.is_empty() {
         return;
     }
-    let (title, last) = ("reductions", "came last most often");
+    let (title, last) = ("reductions, exchanges, broadcasts", "last most often");
     let _ = writeln!(out, "\n{title:<36}{:>10}{:>10}{:>10}  {last}", "told", "mean ms", "most ms");
     for one in all.iter().take(LINES) {
         let ms = |key: &str| 1e3 * one[key].as_f64().unwrap_or(0.0);
-        let (over, told) = (format!("over {}", name_of(&one["over"])), one["told"].as_u64().unwrap_or(0));
+        let (what, told) = (name_of(&one["what"]), one["told"].as_u64().unwrap_or(0));
         let (mean, most, last) = (ms("mean_s"), ms("most_s"), last_of(one));
-        let _ = writeln!(out, "  {over:<34.34}{told:>10}{mean:>10.3}{most:>10.3}  {last}");
+        let _ = writeln!(out, "  {what:<34.34}{told:>10}{mean:>10.3}{most:>10.3}  {last}");
     }
     the_rest(out, all.len());
 }
 
-/// Who contributed last most often to reductions, in words.
-pub(super) fn last_of(reduction: &Value) -> String {
-    let last = &reduction["last"];
+/// Who was last most often, in words.
+pub(super) fn last_of(collective: &Value) -> String {
+    let last = &collective["last"];
     if last.is_null() {
         return "-".into();
     }
