@@ -1,5 +1,7 @@
 //! The elements of one collection on one PE, behind the runtime's trait.
 
+mod slots;
+
 use crate::chare::{Chare, EntryMethod, Index, Message};
 use crate::ctx::Ctx;
 use crate::entries::{open, pack_moved};
@@ -17,6 +19,7 @@ use runtime::proto::number_set::NumberSet;
 use runtime::schema::{BESIDE, Migration, STATE, Schema, Shape, shape_of};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
+use slots::Slots;
 use std::any::TypeId;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -89,8 +92,8 @@ const POSITIONS_MAX: u64 = 1 << 16;
 struct TypedStore<C> {
     collection: CollectionId,
     places: Places,
-    /// A slot is empty when its chare was not made yet, or destroyed, until another takes it.
-    slots: Vec<Option<Slot<C>>>,
+    /// One is empty when its chare was not made yet, or destroyed, until another takes it.
+    slots: Slots<Slot<C>>,
     empty: Vec<usize>,
     count: usize,
     /// Single chares that have been made here, by their creator: what comes for one of them that is not there any
@@ -229,7 +232,7 @@ fn as_mover<C: Chare, R>(site: &mut Site, pe: &mut Pe, run: impl FnOnce(&mut Ctx
 impl<C: Chare> Store for TypedStore<C> {
     fn find(&self, index: ElementIndex) -> Option<usize> {
         let place = self.places.find(index)?;
-        self.slots.get(place)?.is_some().then_some(place)
+        self.slots.get(place).map(|_| place)
     }
 
     fn is_gone(&self, index: ElementIndex) -> bool {
@@ -239,7 +242,7 @@ impl<C: Chare> Store for TypedStore<C> {
     }
 
     fn run(&mut self, place: usize, entry: u16, message: Value, pe: &mut Pe) -> Result<(), PupError> {
-        let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
+        let Some(slot) = self.slots.get_mut(place) else { return Ok(()) };
         pe.runs(slot.site.index);
         let method = method::<C>(entry)?.moved;
         if slot.site.mover.is_some() {
@@ -260,7 +263,7 @@ impl<C: Chare> Store for TypedStore<C> {
         message: &Packed,
         pe: &mut Pe,
     ) -> Result<(), PupError> {
-        let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
+        let Some(slot) = self.slots.get_mut(place) else { return Ok(()) };
         slot.repack_if_asked(pe)?;
         pe.runs(slot.site.index);
         let method = method::<C>(entry)?.packed;
@@ -277,8 +280,7 @@ impl<C: Chare> Store for TypedStore<C> {
 
     fn run_all(&mut self, entry: u16, message: &Packed, pe: &mut Pe) -> Result<u64, PupError> {
         let (method, mut count, mut leaving) = (method::<C>(entry)?.packed, 0, Vec::new());
-        for (place, slot) in self.slots.iter_mut().enumerate() {
-            let Some(slot) = slot.as_mut().filter(|slot| slot.site.mover.is_none()) else { continue };
+        for (place, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.site.mover.is_none()) {
             slot.repack_if_asked(pe)?;
             pe.runs_next(ElementId { collection: self.collection, index: slot.site.index });
             method(&mut slot.chare, message, &mut Ctx::new(pe, &mut slot.site))?;
@@ -299,7 +301,7 @@ impl<C: Chare> Store for TypedStore<C> {
         pe: &mut Pe,
     ) -> Result<(), PupError> {
         let place = self.places.find(index);
-        let is_there = place.is_some_and(|place| self.slots.get(place).is_some_and(Option::is_some));
+        let is_there = place.is_some_and(|place| self.slots.get(place).is_some());
         if is_there || self.is_gone(index) {
             let at = &index.0[..C::Index::DIMENSIONS];
             pe.fail(format!("element {at:?} of an array of {} was made twice", C::name()));
@@ -336,12 +338,12 @@ impl<C: Chare> Store for TypedStore<C> {
     }
 
     fn packed_bytes(&self, place: usize) -> u64 {
-        let slot = self.slots.get(place).and_then(Option::as_ref);
+        let slot = self.slots.get(place);
         slot.map_or(0, |slot| pack(&slot.chare).len_bytes() as u64)
     }
 
     fn mobility(&self, place: usize) -> Mobility {
-        let slot = self.slots.get(place).and_then(Option::as_ref);
+        let slot = self.slots.get(place);
         slot.map(|slot| slot.site.mobility().clone()).unwrap_or_default()
     }
 
@@ -356,7 +358,7 @@ impl<C: Chare> Store for TypedStore<C> {
 
     fn arrived(&mut self, index: ElementIndex, pe: &mut Pe) {
         let Some(place) = self.find(index) else { return };
-        let Some(slot) = self.slots.get_mut(place).and_then(Option::as_mut) else { return };
+        let Some(slot) = self.slots.get_mut(place) else { return };
         slot.arrived(pe);
         if slot.site.is_leaving {
             self.remove(place, pe);
@@ -364,7 +366,7 @@ impl<C: Chare> Store for TypedStore<C> {
     }
 
     fn save(&self, each: &mut dyn FnMut(ElementIndex, Packed)) {
-        for slot in self.slots.iter().flatten() {
+        for slot in self.slots.iter() {
             each(slot.site.index, pack(&(&slot.site, &slot.chare)));
         }
     }
@@ -392,7 +394,7 @@ impl<C> TypedStore<C> {
         Self {
             collection,
             places,
-            slots: Vec::with_capacity(made_together),
+            slots: Slots::with_room(made_together),
             empty: Vec::new(),
             count: 0,
             made: FxHashMap::default(),
@@ -403,13 +405,7 @@ impl<C> TypedStore<C> {
     fn fill(&mut self, index: ElementIndex, place: Option<usize>, slot: Slot<C>) {
         let place = place.unwrap_or_else(|| self.new_place(index));
         self.count += 1;
-        if place == self.slots.len() {
-            return self.slots.push(Some(slot));
-        }
-        if place > self.slots.len() {
-            self.slots.resize_with(place + 1, || None);
-        }
-        self.slots[place] = Some(slot);
+        self.slots.put(place, slot);
     }
 
     /// Notes a place for an element that is not found by its position.
@@ -431,7 +427,7 @@ impl<C> TypedStore<C> {
     }
 
     fn vacate(&mut self, place: usize) -> Option<Slot<C>> {
-        let slot = self.slots.get_mut(place)?.take()?;
+        let slot = self.slots.take(place)?;
         match &mut self.places {
             Places::ByPosition { own, .. } if place < *own => {}
             Places::ByPosition { others: places, .. } | Places::ByIndex(places) => {
