@@ -120,7 +120,13 @@ impl Path {
         let Some((mut pe, mut at)) = last else { return path };
         path.end = at;
         while at > from && path.links.len() < LINKS_MAX {
-            let Some((place, call)) = known.before(pe, at) else { break };
+            let Some((place, call)) = known.before(pe, at) else {
+                // It did nothing before, as it came late: who had done something until then is what it came to.
+                let Some(before) = known.last_end(at) else { break };
+                path.put(Link::Unknown { pe }, before.1.max(from), at);
+                (pe, at) = before;
+                continue;
+            };
             path.put(Link::Between { pe, doing: None }, call.to.max(from), at);
             path.put(Link::Ran { pe, name: call.name }, call.from.max(from), at.min(call.to));
             at = call.from;
@@ -384,6 +390,16 @@ mod tests {
         // Only what lies in the time that is asked for.
         assert_eq!(Path::of(&calls, &sent, (50, 100)).links, [(ran(1, 4), 25), (way, 5), (ran(0, 2), 10)]);
         assert_eq!(Path::of(&calls, &sent, (0, 80)).links[0], (ran(0, 2), 58));
+    }
+
+    /// PE 1 joins the run when it is 600 old, and never waits.
+    #[test]
+    fn the_path_goes_on_before_a_pe_that_came_late() {
+        let calls = [call(0, 1, 0, 300), call(0, 1, 300, 590), call(0, 1, 590, 980), call(1, 1, 600, 1000)];
+        let path = Path::of(&calls, &HashMap::new(), (0, 1000));
+        let links = [(ran(1, 1), 400), (Link::Unknown { pe: 1 }, 10), (ran(0, 1), 290), (ran(0, 1), 300)];
+        assert_eq!(path.links, links);
+        assert_eq!(path.most(), Some((0, 0.59)));
     }
 
     #[test]

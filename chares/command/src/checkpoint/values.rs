@@ -170,12 +170,15 @@ fn only(saved: &Saved, which: &Which) -> Result<Record, Failure> {
             continue;
         }
         if let Some(first) = found {
-            return Err(wrong(format!(
-                "{} means several, such as {} and {}: say which",
-                which.text,
-                name(&first),
-                name(&record)
-            )));
+            let (first, second) = (name(&first), name(&record));
+            return Err(wrong(if first == second {
+                format!(
+                    "{} means several that are all called {first}: none of these can be meant alone",
+                    which.text
+                )
+            } else {
+                format!("{} means several, such as {first} and {second}: say which", which.text)
+            }));
         }
         found = Some(record);
     }

@@ -335,3 +335,19 @@ fn values_are_shown_taken_out_and_changed_by_name() {
     }
     assert_eq!(store.latest().unwrap().generation(), 3, "what is refused writes nothing");
 }
+
+#[test]
+fn records_of_the_same_name_cannot_be_meant_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::create(folder.path()).unwrap();
+    let mut writer = store.begin(About::default()).unwrap();
+    let (.., schema) = schemas(before::program().table()).remove(0);
+    for pe in [0, 1] {
+        let record = record(0, &schema.shape, &json!([]));
+        writer.put(&Record { kind: RecordKind::Pe, pe, type_name: "PE".into(), ..record }).unwrap();
+    }
+    writer.commit().unwrap();
+    let refused = set(folder.path(), &store.latest().unwrap(), &which("PE"), "1").unwrap_err();
+    let sentence = "PE means several that are all called PE@5[0,0,0]: none of these can be meant alone";
+    assert_eq!(refused.sentence, sentence);
+}
