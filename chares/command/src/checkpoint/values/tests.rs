@@ -347,7 +347,7 @@ fn records_of_the_same_name_cannot_be_meant_alone() {
         writer.put(&Record { kind: RecordKind::Pe, pe, type_name: "PE".into(), ..record }).unwrap();
     }
     writer.commit().unwrap();
-    let refused = set(folder.path(), &store.latest().unwrap(), &which("PE"), "1").unwrap_err();
+    let refused = set(folder.path(), &store.latest().unwrap(), &"PE".parse().unwrap(), "1").unwrap_err();
     let sentence = "PE means several that are all called PE@5[0,0,0]: none of these can be meant alone";
     assert_eq!(refused.sentence, sentence);
 }
