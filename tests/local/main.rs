@@ -32,8 +32,6 @@ fn command(program: &str, folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(words).current_dir(folder).env_remove("METACHARE_NODES");
     command.env("XDG_CACHE_HOME", folder).env("XDG_RUNTIME_DIR", folder);
-    // Reading its own symbols where the disk is busy holds up a whole process, until others take it for lost.
-    command.env("RUST_BACKTRACE", "0");
     command
 }
 
