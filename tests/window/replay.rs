@@ -187,6 +187,13 @@ fn what_cannot_be_replayed_gets_a_sentence() {
     let cut = stencil(path, &["replay", "cut", "--once"]);
     assert!(cut.code == 0 && cut.stderr.starts_with("warning: cut: the file is cut off at byte "), "{cut:?}");
     assert!(cut.stdout.contains(" ENDED: the file is cut off at byte "), "{cut:?}");
+    let report = stencil(path, &["report", "cut", "--html", "page.html"]);
+    assert!(report.code == 0 && report.stderr == cut.stderr, "{report:?}");
+    let page = fs::read_to_string(path.join("page.html")).unwrap();
+    let report = stencil(path, &["report", "cut"]);
+    for said in [&page, &report.stdout] {
+        assert!(said.contains("incomplete: the file is cut off at byte "), "{said}");
+    }
 }
 
 #[test]

@@ -84,9 +84,7 @@ pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Failure> {
             .collect::<Vec<_>>(),
     )?;
     let recording = open(file)?;
-    if let Some(broken @ (Broken::Cut(_) | Broken::Damaged(_))) = &recording.broken {
-        warn(&format!("{}: {broken}", file.display()));
-    }
+    warn_if_broken(&recording, file);
     let is_exported = export(&recording, matches)?;
     let from = matches.get_one::<Duration>("from").copied();
     let options = still::window_options(matches);
@@ -101,6 +99,13 @@ pub(crate) fn replay(matches: &ArgMatches) -> Result<u8, Failure> {
     let speed = matches.get_one::<f64>("speed").copied().unwrap_or(1.0);
     let play = PlayOptions { from: from.unwrap_or_default(), speed };
     tui::replay(recording, &options, &play).map(exit_code).map_err(unshown)
+}
+
+/// Says that a file is not what was written, where that is so.
+pub(crate) fn warn_if_broken(recording: &Recording, file: &Path) {
+    if let Some(broken @ (Broken::Cut(_) | Broken::Damaged(_))) = &recording.broken {
+        warn(&format!("{}: {broken}", file.display()));
+    }
 }
 
 /// Writes the files that are asked for; whether any was.

@@ -72,9 +72,11 @@ pub(crate) fn report(matches: &ArgMatches) -> Result<u8, Failure> {
     let mut chart = None;
     let mut report = if bytes.starts_with(&MAGIC) {
         let recording = Recording::read(&mut bytes.as_slice()).map_err(|error| wrong(error.to_string()))?;
+        replay::warn_if_broken(&recording, path);
         chart = html.map(|_| replay::chart_of(&recording));
         let mut report = of_recording(&recording).map_err(|error| wrong(error.to_string()))?;
         put_waits(&mut report, &replay::waits_of(&recording));
+        report["incomplete"] = json!(recording.broken.as_ref().map(ToString::to_string));
         report
     } else {
         let report: Value = serde_json::from_slice(&bytes)

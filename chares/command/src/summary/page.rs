@@ -58,6 +58,9 @@ fn head(out: &mut String, report: &Value) {
     if let Some(error) = report["error"].as_str() {
         let _ = writeln!(out, "<p class=\"failed\">failed: {}</p>", escaped(&clean_line(error, 400)));
     }
+    if let Some(why) = report["incomplete"].as_str() {
+        let _ = writeln!(out, "<p class=\"failed\">incomplete: {}</p>", escaped(why));
+    }
 }
 
 fn lost_to(out: &mut String, report: &Value) {

@@ -19,6 +19,9 @@ pub(super) fn text(report: &Value) -> String {
     if let Some(error) = report["error"].as_str() {
         let _ = writeln!(out, "failed: {}", runtime::monitor::text::clean_line(error, 400));
     }
+    if let Some(why) = report["incomplete"].as_str() {
+        let _ = writeln!(out, "incomplete: {why}");
+    }
     if let (Some(timed), Some(efficiency)) = (report["timed_s"].as_f64(), report["efficiency"].as_f64()) {
         let _ = writeln!(out, "timed {timed:.3} s, efficiency {:.1}%", 100.0 * efficiency);
     }
