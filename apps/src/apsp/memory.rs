@@ -104,7 +104,7 @@ fn fit_on_disks(files: &[(PathBuf, u64)]) -> Result<(), RunError> {
         // Where the disk does not tell, writing will.
         let (Ok(disk), Ok(known)) = (statvfs(folder), folder.metadata()) else { continue };
         let others = before.entry(known.dev()).or_default();
-        let room = disk.blocks_available().saturating_mul(disk.fragment_size()).saturating_sub(*others);
+        let room = free_bytes(disk.blocks_available(), disk.fragment_size()).saturating_sub(*others);
         if *bytes > room {
             let beside = if *others > 0 { " beside the other file" } else { "" };
             return Err(RunError::Output(format!(
@@ -117,6 +117,11 @@ fn fit_on_disks(files: &[(PathBuf, u64)]) -> Result<(), RunError> {
         *others += bytes;
     }
     Ok(())
+}
+
+/// What so many blocks of so many bytes are. Systems of 32 bits count them in 32 bits.
+fn free_bytes(blocks: impl Into<u64>, block_bytes: impl Into<u64>) -> u64 {
+    blocks.into().saturating_mul(block_bytes.into())
 }
 
 #[cfg(test)]
@@ -150,7 +155,7 @@ mod tests {
         let said = sentence(&[("d.npy".into(), u64::MAX / 2)]);
         assert!(said.contains("d.npy needs 8388608 TiB and its disk has"), "{said}");
         let disk = statvfs(".").unwrap();
-        let more_than_half = disk.blocks_available() * disk.fragment_size() / 5 * 3;
+        let more_than_half = free_bytes(disk.blocks_available(), disk.fragment_size()) / 5 * 3;
         let said = sentence(&[("d.npy".into(), more_than_half), ("p.npy".into(), more_than_half)]);
         assert!(said.contains("p.npy needs") && said.contains("beside the other file"), "{said}");
         fit_on_disks(&[("d.npy".into(), more_than_half), ("p.npy".into(), 1)]).unwrap();

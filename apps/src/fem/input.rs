@@ -298,7 +298,8 @@ impl Input {
             elements: std::array::from_fn(filled),
             lengths: std::array::from_fn(|k| if k < dim { lengths[k] } else { 0.0 }),
         };
-        let nodes = lattice.elements.iter().try_fold(1usize, |all, n| all.checked_mul(n * order + 1));
+        let along = |n: &usize| (*n as u64).checked_mul(order as u64)?.checked_add(1);
+        let nodes = lattice.elements.iter().try_fold(1u64, |all, n| all.checked_mul(along(n)?));
         if nodes.is_none_or(|nodes| nodes > 1 << 40) {
             return says("the box has more than 2^40 nodes: give fewer elements");
         }

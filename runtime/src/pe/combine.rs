@@ -106,11 +106,14 @@ impl Places {
     pub(super) fn open(saved: &SavedPlaces, program: &ProgramTable) -> Result<Self, PupError> {
         let mut open = |value: &SavedValue| open_value(program, value);
         let early = saved.early.iter().map(|(key, (header, partial))| {
-            Ok((*key, (header.clone(), partial.try_map(&mut |value| open_value(program, value))?)))
+            let partial = partial.try_map(&mut |value| open_value(program, value))?;
+            let terms = terms(header.reducer, &header.callback);
+            Ok((*key, (header.clone(), Partial { terms, ..partial })))
         });
         let early = early.collect::<Result<_, PupError>>()?;
         let mut place = |saved: &Reductions<SavedValue>| {
-            let partials = saved.try_map(&mut open)?;
+            let mut partials = saved.try_map(&mut open)?;
+            partials.forget_terms();
             Ok::<_, PupError>(Place { partials, headers: Headers::default() })
         };
         let (own, node) = (place(&saved.own)?, place(&saved.node)?);

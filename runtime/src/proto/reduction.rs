@@ -123,6 +123,9 @@ impl<V> Reductions<V> {
             }
             Entry::Occupied(mut place) => {
                 let held = &mut place.get_mut().partial;
+                if held.terms == UNKNOWN_TERMS {
+                    held.terms = partial.terms;
+                }
                 if held.terms != partial.terms {
                     return Err(wrong(
                         "elements contribute values of different types or for different receivers: all must \
@@ -243,6 +246,11 @@ impl<V> Reductions<V> {
         true
     }
 
+    /// Takes over what another process held: how it numbered the terms depends on its machine and its libraries.
+    pub fn forget_terms(&mut self) {
+        self.open.values_mut().for_each(|open| open.partial.terms = UNKNOWN_TERMS);
+    }
+
     /// What unfinished reductions are of, once for each of them.
     pub fn open(&self) -> impl Iterator<Item = u64> {
         self.open.keys().map(|(key, _)| *key)
@@ -269,6 +277,9 @@ impl<V> Reductions<V> {
         size_of::<Self>() + open + finished + early
     }
 }
+
+/// The next contribution says on what terms the reduction is.
+const UNKNOWN_TERMS: u64 = u64::MAX;
 
 fn wrong(key: u64, sequence: u32, what: &str) -> ProtocolError {
     ProtocolError(format!("in reduction {sequence} of collection {key:x} {what}"))
@@ -412,6 +423,20 @@ mod tests {
         assert!(place.contribute(1, 1, 3, one(6, false), &mut join).unwrap_err().0.contains("ordered"));
         let other = Partial { terms: 1, ..one(6, true) };
         assert!(place.contribute(1, 1, 3, other, &mut join).unwrap_err().0.contains("different types"));
+    }
+
+    #[test]
+    fn the_first_contribution_after_a_restart_says_on_what_terms_a_reduction_is() {
+        let mut place = Lists::default();
+        place.contribute(1, 0, 4, one(0, false), &mut join).unwrap();
+        place.forget_terms();
+        assert!(!place.join(1, 0, 5, |_| unreachable!()), "nobody has said them yet");
+        let on = |element, terms| Partial { terms, ..one(element, false) };
+        assert_eq!(place.contribute(1, 0, 4, on(1, 5), &mut join), Ok(None));
+        assert!(place.join(1, 0, 5, |all| all.push(2)));
+        assert!(place.contribute(1, 0, 4, on(3, 6), &mut join).unwrap_err().0.contains("different types"));
+        let whole = place.contribute(1, 0, 4, on(3, 5), &mut join).unwrap().unwrap();
+        assert_eq!((whole.count, whole.value), (4, PartialValue::Combined(vec![0, 1, 2, 3])));
     }
 
     #[test]

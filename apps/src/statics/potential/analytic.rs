@@ -24,7 +24,7 @@ pub enum Model {
 }
 
 /// Element, mass in u, lattice constant in A, n, m, eps in eV, c.
-type SuttonChen = (&'static str, f64, f64, i32, i32, f64, f64);
+type SuttonChen = (&'static str, f64, f64, u32, u32, f64, f64);
 
 #[rustfmt::skip]
 const SUTTON_CHEN: [SuttonChen; 10] = [
@@ -102,13 +102,27 @@ fn sutton_chen(&(name, mass, a, n, m, eps, c): &SuttonChen) -> Potential {
     // Nearer than any atoms come, the functions go on with the slope that they have there: finite, and atoms that begin on top of
     // each other still repel.
     let nearest = 0.15 * a;
-    let power = |r: f64, exponent: i32| {
+    let power = |r: f64, exponent: u32| {
         let slope = f64::from(exponent) / nearest;
-        (a / r.max(nearest)).powi(exponent) * (1.0 + slope * (nearest - r).max(0.0))
+        whole_power(a / r.max(nearest), exponent) * (1.0 + slope * (nearest - r).max(0.0))
     };
     let density = |r: f64| power(r, m) * switch(r);
     let pair = |r: f64| eps * power(r, n) * switch(r);
     tabulate(name, mass, cutoff, eps * c, density, pair)
+}
+
+/// The power by rounded products only, which has the same bits on any machine. That of the standard library does not: systems of
+/// 32 bits compute it with more digits.
+fn whole_power(mut base: f64, mut exponent: u32) -> f64 {
+    let mut power = 1.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power *= base;
+        }
+        base *= base;
+        exponent >>= 1;
+    }
+    power
 }
 
 fn finnis_sinclair(&(name, mass, _, d, strength, beta, c, [c0, c1, c2]): &FinnisSinclair) -> Potential {

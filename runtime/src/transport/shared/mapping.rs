@@ -8,10 +8,29 @@
 use memmap2::MmapRaw;
 use std::fs::File;
 use std::io;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A mapping of memory that is shared with another process. Its file never becomes shorter.
 pub(super) struct Mapping(MmapRaw);
+
+/// A word of it, little-endian: an emulated process may have the other order of bytes than its host.
+#[derive(Clone, Copy)]
+pub(super) struct Word<'a>(&'a AtomicU64);
+
+impl Word<'_> {
+    pub(super) fn load(self, order: Ordering) -> u64 {
+        u64::from_le(self.0.load(order))
+    }
+
+    pub(super) fn store(self, value: u64, order: Ordering) {
+        self.0.store(value.to_le(), order);
+    }
+
+    /// Stores a value; the one before.
+    pub(super) fn swap(self, value: u64, order: Ordering) -> u64 {
+        u64::from_le(self.0.swap(value.to_le(), order))
+    }
+}
 
 impl Mapping {
     /// Maps all of `file`.
@@ -23,12 +42,12 @@ impl Mapping {
     }
 
     /// The word at `at`, a multiple of 8.
-    pub(super) fn word(&self, at: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, at: usize) -> Word<'_> {
         let start = self.place(at, size_of::<AtomicU64>());
         assert!(start.addr().is_multiple_of(align_of::<AtomicU64>()), "a word lies across two");
         // SAFETY: the word is inside the mapping, which lives as long as `self`, and is aligned; all processes and threads
         // reach it by atomic operations only, as bytes are copied to and from other places.
-        unsafe { AtomicU64::from_ptr(start.cast()) }
+        Word(unsafe { AtomicU64::from_ptr(start.cast()) })
     }
 
     /// Writes `bytes` from `at` on.

@@ -93,7 +93,10 @@ impl Pair {
         let word = self.mapping.word([place.put_at, place.taken_at][random.below(2) as usize]);
         match random.below(3) {
             0 => word.store(random.bits(), Ordering::Relaxed),
-            1 => drop(word.fetch_add(random.below(5_000), Ordering::Relaxed)),
+            1 => {
+                let more = word.load(Ordering::Relaxed).wrapping_add(random.below(5_000));
+                word.store(more, Ordering::Relaxed);
+            }
             _ => {
                 let bytes = random.bytes(64);
                 self.mapping.copy_in(place.data_at + random.below(60_000) as usize, &bytes);
