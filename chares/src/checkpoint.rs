@@ -8,13 +8,14 @@
 //! speeds of machines, random numbers) from [`Driver::once`](crate::Driver::once).
 //!
 //! A checkpoint is taken while the driver waits for a result or for quiescence: all PEs stand still between two entry
-//! methods, and when nothing is on its way any more each packs what it has, and goes on while that is sent. PEs keep their
-//! numbers: whoever goes on may have other nodes, each with as many of the PEs as suit it.
+//! methods, and when nothing is on its way any more each packs what it has. Then the run goes on, the driver, too, while what was
+//! packed is sent and kept. PEs keep their numbers: whoever goes on may have other nodes, each with as many of the PEs as suit it.
 //!
-//! Snapshots of which each message says whether it was sent before or after (Lai and Yang, "On distributed snapshots", 1987)
-//! need nobody to stand still. Here nodes, too, hold what PEs and launcher have to agree on: places of chares, parts of
-//! reductions, variables; all of that would have two values for a while. To stand still costs as long as the longest entry method
-//! that runs takes, and some milliseconds more, because arrays that are packed are shared until somebody writes to them.
+//! To stand still costs as long as the longest entry method that runs takes, and some milliseconds more, because arrays that are
+//! packed are shared until somebody writes to them. Snapshots of which each message says whether it was sent before or after
+//! (Lai and Yang, "On distributed snapshots", 1987) need nobody to stand still. What PEs of a node share without messages
+//! (sums of accumulators, values of variables and who has been told of them) would have two values for a while then, which is
+//! not built.
 
 mod version_1;
 
@@ -70,6 +71,11 @@ pub trait Keeper: Send {
 
     /// It is not taken: why.
     fn discard(&mut self, why: &str);
+
+    /// Whether the driver waits until each is complete. Otherwise it goes on meanwhile, and no other begins before.
+    fn is_awaited(&self) -> bool {
+        false
+    }
 
     /// Where they are kept, if others can go on from there.
     fn place(&self) -> Option<SavedIn> {

@@ -2,8 +2,8 @@
 
 mod checkpoint;
 mod draining;
-mod early;
 mod joining;
+mod keeping;
 mod maps;
 mod outcomes;
 mod own_rates;
@@ -513,6 +513,7 @@ impl Driver {
             DriverEvent::Reading(pe, bytes) => drop(self.history.checkpoint.read_bytes.insert(pe, bytes)),
             DriverEvent::GoodMoment => self.history.is_good_moment = true,
             DriverEvent::Record(from, record, packed) => self.hear_record(from, record, packed),
+            DriverEvent::Kept => self.hear_kept(),
             DriverEvent::Left(node) => self.nodes.ended(node),
             DriverEvent::Recruited(recruited) => self.nodes.recruited = Some(recruited),
             DriverEvent::Asked(asked) => self.asked.push_back(asked),

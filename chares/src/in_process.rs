@@ -137,7 +137,7 @@ impl Program {
             rates.zip(&mix.speeds).for_each(|(rate, speed)| *rate = *speed);
             main.set_machines(machines);
         }
-        let result = drive(&mut main);
+        let result = drive(&mut main).and_then(|result| main.finish_keeping().map(|()| result));
         drop(main);
         let threads: Vec<_> = nodes.iter().flat_map(|node| node.stop_pes()).collect();
         for thread in threads {

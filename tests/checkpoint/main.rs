@@ -221,17 +221,18 @@ fn a_run_whose_driver_has_read_what_is_made_of_other_things_now_is_refused_with_
     assert_eq!((refused.code, refused.stderr.as_str()), (65, sentence));
 }
 
-/// The same run, saved by version 0.1.0 on nodes and a launcher of another kind of machine, which were killed in its first
-/// iterations.
-const GOLDEN_ARM64: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden-arm64");
+/// The same run, saved by version 0.1.0 on nodes and a launcher of other kinds of machines, which were killed on their way:
+/// folder, how its nodes are shown, generation, and what `convert` says of it.
+const GOLDEN_OF_OTHERS: [(&str, &str, u32, &str); 3] = [
+    ("golden-arm64", "aarch64 linux, little-endian, 64 bits", 5, "Solver<f64> from version 1 to 2"),
+    ("golden-i386", "x86 linux, little-endian, 32 bits", 4, "no type has changed"),
+    ("golden-s390x", "s390x linux, big-endian, 64 bits", 3, "no type has changed"),
+];
 
 #[test]
-fn a_run_that_an_arm64_machine_saved_goes_on_here_to_the_same_bits() {
+fn runs_that_other_kinds_of_machines_saved_go_on_here_to_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    local_nodes(folder, &[2, 1]);
-    let shown = run(METACHARE, &["checkpoint", "show", GOLDEN_ARM64], folder);
-    assert!(shown.stdout.contains("a: aarch64 linux, little-endian, 64 bits, PEs: 2\n"), "{shown:?}");
     let result = |words: &str| {
         let done = run(METACHARE, &words.split(' ').collect::<Vec<_>>(), folder);
         assert_eq!(done.code, 0, "{words}: {done:?}");
@@ -239,16 +240,27 @@ fn a_run_that_an_arm64_machine_saved_goes_on_here_to_the_same_bits() {
         fs::remove_file(folder.join("x.npy")).unwrap();
         result
     };
+    local_nodes(folder, &[2, 1]);
     let whole = result("run jacobi --n 24 --blocks-per-pe 1 --speed equal --quiet --out x.npy");
-    let words = format!("restart {GOLDEN_ARM64} --checkpoint others --speed equal --quiet");
-    assert!(result(&words) == whole, "other bits");
-    local_nodes(folder, &[1, 1, 1]);
-    assert!(result(&words) == whole, "other bits on other nodes");
-    let converted = run(METACHARE, &["checkpoint", "convert", GOLDEN_ARM64, "new"], folder);
-    let sentence =
-        format!("would have written of generation 5 of {GOLDEN_ARM64}: Solver<f64> from version 1 to 2\n");
-    assert!(converted.code == 0 && converted.stdout.ends_with(&sentence), "{converted:?}");
-    let manifest = fs::read_to_string(folder.join("new/generation-000001/MANIFEST.json")).unwrap();
-    assert!(manifest.contains("\"version\":2,\"generation\":1,"), "{manifest}");
-    assert!(result("restart new --speed equal --quiet") == whole, "other bits once it was converted");
+    for (name, machine, generation, migrated) in GOLDEN_OF_OTHERS {
+        let golden = format!("{}/checkpoint/{name}", env!("CARGO_MANIFEST_DIR"));
+        let shown = run(METACHARE, &["checkpoint", "show", &golden], folder);
+        assert!(shown.stdout.contains(&format!("a: {machine}, PEs: 2\n")), "{shown:?}");
+        local_nodes(folder, &[2, 1]);
+        let words = format!("restart {golden} --checkpoint others-{name} --speed equal --quiet");
+        assert!(result(&words) == whole, "{name}: other bits");
+        local_nodes(folder, &[1, 1, 1]);
+        assert!(result(&words) == whole, "{name}: other bits on other nodes");
+        let new = format!("new-{name}");
+        let converted = run(METACHARE, &["checkpoint", "convert", &golden, &new], folder);
+        let sentence = format!("would have written of generation {generation} of {golden}: {migrated}\n");
+        assert!(converted.code == 0 && converted.stdout.ends_with(&sentence), "{converted:?}");
+        let manifest =
+            fs::read_to_string(folder.join(format!("{new}/generation-000001/MANIFEST.json"))).unwrap();
+        assert!(manifest.contains("\"version\":2,\"generation\":1,"), "{manifest}");
+        assert!(
+            result(&format!("restart {new} --speed equal --quiet")) == whole,
+            "{name}: other bits once it was converted"
+        );
+    }
 }

@@ -341,7 +341,8 @@ fn drive(
     if started.kernel.number.is_none() && speed.is_measured() {
         main.advise_if_by_speed(NO_SPEEDS);
     }
-    let result = (started.drive)(main).and_then(|()| main.has_caught_up());
+    let result =
+        (started.drive)(main).and_then(|()| main.has_caught_up()).and_then(|()| main.finish_keeping());
     if is_placed_anew {
         main.outcome().shares(Vec::new());
     }

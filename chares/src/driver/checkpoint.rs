@@ -1,15 +1,13 @@
 //! How a driver takes checkpoints, and how it is run again by its log.
 
 use super::Driver;
-use super::early::Early;
+use super::keeping::{AllPacked, Done, Keeping, count_kept};
 use super::outcomes::{Compared, Outcomes};
 use super::variables::{Made, Variables};
-use crate::checkpoint::{GoOn, Keeper, Outcome, Placing, Restored, SavedDriver, SavedRun, VERSION};
+use crate::checkpoint::{GoOn, Keeper, Kept, Outcome, Placing, Restored, SavedDriver, SavedRun, VERSION};
 use crate::program::RunError;
 use crate::pup;
-use crate::timeline::Kept;
 use runtime::codec::Order;
-use runtime::digest::Digested;
 use runtime::envelope::{Packed, Payload, PeOrder};
 use runtime::failure::{Failure, Kind};
 use runtime::frame::{Class, Fabric, Frame, SendError};
@@ -18,7 +16,7 @@ use runtime::monitor::requests::{Answer, Granted};
 use runtime::node::{Node, NodeSettings};
 use runtime::pe::Pe;
 use runtime::saved::{Paused, RecordHeader, RecordOf, Save, ToKeep};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,8 +36,12 @@ const FLUSH_LOOK: Duration = Duration::from_millis(1);
 /// What the driver has done so far.
 #[derive(Default)]
 pub(super) struct History {
-    /// Who keeps checkpoints, if anybody does. Otherwise nothing need be remembered.
-    pub(super) keeper: Option<Box<dyn Keeper>>,
+    /// Who keeps checkpoints, if anybody does, and does not keep one now.
+    keeper: Option<Box<dyn Keeper>>,
+    /// The checkpoint that is being kept.
+    keeping: Option<Keeping>,
+    /// What came of the last one.
+    kept: Option<Result<Kept, String>>,
     pub(super) outcomes: Outcomes,
     /// How many [once](Driver::once) are inside each other now.
     depth: u32,
@@ -79,16 +81,9 @@ pub(super) struct Replay {
 /// What is known of a checkpoint that is being taken, or of one that comes back.
 #[derive(Default)]
 pub(super) struct Underway {
-    /// Its number in this run.
-    number: u32,
     pub(super) paused: BTreeMap<PeId, Paused>,
     /// Bytes that PEs have read themselves so far, of one that comes back.
     pub(super) read_bytes: BTreeMap<PeId, u64>,
-    records: u64,
-    early: Option<Early>,
-    /// The variables and accumulators that have records in it.
-    pub(super) variables: BTreeSet<u64>,
-    failed: Option<String>,
 }
 
 /// Carries nothing: what a driver sends that is run again has been sent.
@@ -105,6 +100,16 @@ impl Fabric for Nowhere {
 }
 
 impl History {
+    /// Whether checkpoints are kept. Otherwise nothing need be remembered.
+    pub(super) fn is_kept(&self) -> bool {
+        self.keeper.is_some() || self.keeping.is_some()
+    }
+
+    /// Whether a checkpoint has begun that is not complete.
+    pub(super) fn is_keeping(&self) -> bool {
+        self.keeping.is_some()
+    }
+
     /// Whether what the driver does now is inside something that is remembered as a whole.
     pub(super) fn is_inside(&self) -> bool {
         self.depth > 0
@@ -206,7 +211,7 @@ impl Driver {
 
     /// Says that now is a good moment for a checkpoint, such as between two steps, when chares hold little and few messages are
     /// on their way: of a run that is to be saved (`--checkpoint`), one that is due in the next eighth of the time or of the
-    /// steps between two is taken before this returns. A hint only: checkpoints are taken in time wherever the program is.
+    /// steps between two is taken before this returns, and kept while the run goes on. A hint only: checkpoints are taken in time wherever the program is.
     ///
     /// # Errors
     /// If the run fails meanwhile. A checkpoint that cannot be taken is no error: the run goes on without it.
@@ -218,13 +223,17 @@ impl Driver {
 
     /// Takes a checkpoint because somebody asks for it, and has the run end if he wants that; what is answered.
     pub(super) fn save_now(&mut self, stop: bool) -> Result<Answer, RunError> {
-        if self.history.keeper.is_none() {
+        if !self.history.is_kept() {
             let sentence = "this run keeps no checkpoints: start it with `--checkpoint DIR`";
             return Ok(Err(Failure::new(Kind::Unavailable, sentence).into()));
         }
-        let kept = match self.take_checkpoint()? {
-            Ok(kept) => kept,
-            Err(why) => {
+        self.finish_keeping()?;
+        self.take_checkpoint()?;
+        self.finish_keeping()?;
+        let kept = match self.history.kept.clone() {
+            Some(Ok(kept)) => kept,
+            why => {
+                let why = why.and_then(Result::err).unwrap_or_else(|| "nobody keeps it".into());
                 let sentence = format!("no checkpoint was taken, and the run goes on: {why}");
                 return Ok(Err(Failure::new(Kind::Output, sentence).into()));
             }
@@ -243,67 +252,83 @@ impl Driver {
         Ok(Ok(Granted { sentence: format!("{kept}{end}"), saved }))
     }
 
-    /// Takes a checkpoint if one is due. Only where the driver waits for what may take long.
+    /// Takes a checkpoint if one is due, and none is being kept. Only where the driver waits for what may take long.
     pub(super) fn checkpoint_if_due(&mut self, is_good_moment: bool) -> Result<(), RunError> {
-        if !self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due(is_good_moment)) {
-            return Ok(());
-        }
-        self.take_checkpoint().map(drop)
+        let is_due = self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due(is_good_moment));
+        if is_due { self.take_checkpoint() } else { Ok(()) }
     }
 
-    /// Takes a checkpoint; what it was, or why there is none.
-    fn take_checkpoint(&mut self) -> Result<Result<Kept, String>, RunError> {
+    /// Waits until the checkpoint is complete, or given up, that is being kept, if one is: to be called when the driver is done.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn finish_keeping(&mut self) -> Result<(), RunError> {
+        self.wait_until(|main| main.history.keeping.is_none().then_some(()))
+    }
+
+    /// Takes a checkpoint: when this returns all PEs go on, and what they have packed is being kept, unless that cannot be done.
+    fn take_checkpoint(&mut self) -> Result<(), RunError> {
         let _span = tracing::info_span!("checkpoint").entered();
-        // While it is taken, the driver's waits take no other.
         let began = Instant::now();
-        let taken = self.inside(Self::checkpoint)?;
-        let number = self.history.checkpoint.number;
-        let variables = self.saved_variables();
-        let Some(keeper) = &mut self.history.keeper else { return Ok(Err("nobody keeps it".into())) };
-        let committed = taken.and_then(|(driver, paused)| Ok((keeper.commit(driver, variables)?, paused)));
-        self.history.complete = committed.is_ok().then_some(number);
-        match committed {
-            Ok((kept, paused)) => {
-                let kept = Kept { paused, took: began.elapsed(), ..kept };
-                tracing::info!("{kept:?}");
-                self.outcome().checkpoints.push(kept);
-                Ok(Ok(kept))
-            }
-            Err(why) => {
-                tracing::warn!("no checkpoint was taken: {why}");
-                keeper.discard(&why);
-                Ok(Err(why))
-            }
+        self.history.kept = None;
+        let Some(mut keeper) = self.history.keeper.take() else { return Ok(()) };
+        let is_awaited = keeper.is_awaited();
+        let begun = keeper.begin();
+        let since = self.history.complete.filter(|_| begun == Ok(true));
+        self.history.begun += 1;
+        let whom = (self.pe.node(), self.sent_bytes_max() / KEPT_PART);
+        let keeping = Keeping::begin(self.history.begun, began, keeper, whom);
+        let keeping =
+            keeping.map_err(|e| RunError::Failed(format!("there is no thread to keep a checkpoint: {e}")))?;
+        let keeping = self.history.keeping.insert(keeping);
+        if let Err(why) = begun {
+            keeping.fail(why);
+            return self.finish_keeping();
         }
+        // While PEs stand still, the driver's waits take no other.
+        self.inside(|main| main.have_all_packed(since))?;
+        if is_awaited { self.finish_keeping() } else { Ok(()) }
     }
 
-    /// Has all PEs stand still and pack what they have, and waits until all of it has been kept; the driver's own part and
-    /// how long PEs stood still, or why it could not be taken.
-    fn checkpoint(&mut self) -> Result<Result<(Packed, Duration), String>, RunError> {
-        let begun = self.history.keeper.as_mut().map_or(Ok(false), |keeper| keeper.begin());
-        let since = match begun {
-            Ok(has_last) => self.history.complete.filter(|_| has_last),
-            Err(why) => return Ok(Err(why)),
-        };
+    /// Has all PEs stand still, pack what they have, and go on.
+    fn have_all_packed(&mut self, since: Option<u32>) -> Result<(), RunError> {
         let began = Instant::now();
         self.pause_all()?;
-        self.history.begun += 1;
-        self.history.checkpoint.number = self.history.begun;
-        self.history.checkpoint.early = Some(Early::default());
-        let taken = self.save_all(since);
+        let packed = self.save_all(since);
         self.order_all_paused(PeOrder::Resume);
         let paused = began.elapsed();
-        self.take_early_records();
-        let (driver, records) = match taken? {
-            Ok(taken) => taken,
-            Err(why) => return Ok(Err(why)),
+        let variables = self.history.variables.clone();
+        let Some(keeping) = &self.history.keeping else { return Ok(()) };
+        match packed? {
+            Ok((driver, records)) => keeping.all_packed(AllPacked { driver, records, paused, variables }),
+            Err(why) => keeping.fail(why),
+        }
+        Ok(())
+    }
+
+    /// The thread that keeps a checkpoint is done with it.
+    pub(super) fn hear_kept(&mut self) {
+        let Some(keeping) = self.history.keeping.take() else { return };
+        let number = keeping.number;
+        let Some(Done { keeper, kept, kept_bytes }) = keeping.done() else {
+            let failure = Failure::new(Kind::Failed, "the thread that keeps checkpoints panicked");
+            self.failed.get_or_insert(failure);
+            return;
         };
-        self.wait_until(|main| {
-            let underway = &main.history.checkpoint;
-            (underway.records >= records || underway.failed.is_some()).then_some(())
-        })?;
-        let failed = self.history.checkpoint.failed.take();
-        Ok(failed.map_or(Ok((driver, paused)), Err))
+        self.history.keeper = Some(keeper);
+        self.history.complete = matches!(kept, Some(Ok(_))).then_some(number);
+        for (node, bytes) in kept_bytes {
+            *self.history.kept_bytes.entry(node).or_default() += bytes;
+        }
+        match &kept {
+            Some(Ok(kept)) => {
+                tracing::info!("{kept:?}");
+                self.outcome().checkpoints.push(*kept);
+            }
+            Some(Err(why)) => tracing::warn!("no checkpoint was taken: {why}"),
+            None => {}
+        }
+        self.history.kept = kept;
     }
 
     /// The driver's own part, and how many records PEs have packed.
@@ -319,11 +344,11 @@ impl Driver {
         let sums: Vec<_> = sums.map(|(id, packed)| (header(RecordOf::Sum(id)), packed)).collect();
         let loads = self.pe.node().known_loads().into_iter();
         let loads = loads.map(|known| (header(RecordOf::Loads), pup::pack(&known)));
-        for (header, packed) in self.pe.node().shared_records().into_iter().chain(sums).chain(loads) {
-            let digested = Digested::all(&packed);
-            self.keep(header, packed, digested);
+        if let Some(keeping) = &self.history.keeping {
+            let shared = self.pe.node().shared_records().into_iter().chain(sums).chain(loads);
+            shared.for_each(|(header, packed)| keeping.keep_shared(header, packed));
         }
-        let checkpoint = self.history.checkpoint.number;
+        let checkpoint = self.history.begun;
         self.history.checkpoint.paused.clear();
         // What nodes still count as held could be as much as they may hold now.
         for (node, bytes) in std::mem::take(&mut self.history.kept_bytes) {
@@ -332,13 +357,7 @@ impl Driver {
         let sent_bytes_max = self.sent_bytes_max();
         self.order_all_paused(PeOrder::Save(Save { checkpoint, since, sent_bytes_max }));
         let pes = self.all_pes() as usize;
-        self.wait_until(|main| {
-            let have_packed = main.history.checkpoint.paused.len() == pes;
-            if !have_packed {
-                main.take_early_records_in_need();
-            }
-            have_packed.then_some(())
-        })?;
+        self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))?;
         let packed = std::mem::take(&mut self.history.checkpoint.paused).into_values();
         let records = packed.sum::<Result<u64, String>>();
         Ok(records.and_then(|records| Ok((self.saved_driver()?, records))))
@@ -430,73 +449,25 @@ impl Driver {
         Ok((sum(|node| node.sent_messages), sum(|node| node.received_messages)))
     }
 
-    /// Takes a record from a node: at once, or later if PEs still stand still.
-    pub(super) fn hear_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
-        match &mut self.history.checkpoint.early {
-            Some(early) => early.add(from, record, packed),
-            None => self.take_record(from, record, packed),
-        }
-    }
-
-    /// Takes records that have waited, for as long as a node may be waiting for that.
-    fn take_early_records_in_need(&mut self) {
-        let most = self.sent_bytes_max();
-        while let Some(early) = &mut self.history.checkpoint.early
-            && let Some((from, record, packed)) = early.next_above(most - most / KEPT_PART)
-        {
-            self.take_record(from, record, packed);
-        }
-    }
-
-    /// Takes all records that have waited; no more wait from now on.
-    fn take_early_records(&mut self) {
-        let early = self.history.checkpoint.early.take().unwrap_or_default();
-        early.all().for_each(|(from, record, packed)| self.take_record(from, record, packed));
-    }
-
     /// Takes a record from a node. One of a checkpoint that was given up is nobody's.
-    fn take_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
-        let len_bytes = packed.len_bytes() as u64;
-        let ToKeep { checkpoint, sent, digested } = record;
-        if checkpoint == 0 {
+    pub(super) fn hear_record(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
+        if record.checkpoint == 0 {
             // What a node leaves behind is added where all is added up.
-            let (header, packed) = sent.open(packed);
+            let (header, packed) = record.sent.open(packed);
             if let (RecordOf::Sum(id), true) = (header.of, self.history.is_moving) {
                 self.history.sums.entry(id).or_default().push(packed);
             }
             return;
         }
-        if checkpoint == self.history.checkpoint.number {
-            let (header, packed) = sent.open(packed);
-            self.history.checkpoint.records += 1;
-            self.keep(header, packed, digested);
-        }
-        let told_from = self.sent_bytes_max() / KEPT_PART;
-        let kept_bytes = self.history.kept_bytes.entry(from).or_default();
-        *kept_bytes += len_bytes;
-        if *kept_bytes >= told_from {
-            let kept = Order::Kept(std::mem::take(kept_bytes));
-            self.pe.node().order(from, kept, Packed::default());
-        }
-    }
-
-    /// Hands a record to whoever keeps it.
-    fn keep(&mut self, header: RecordHeader, packed: Packed, digested: Vec<Digested>) {
-        let underway = &mut self.history.checkpoint;
-        let node = self.pe.node();
-        let chare_type = match &header.of {
-            RecordOf::Chare(element) => node.chare_type_of(element.collection),
-            RecordOf::Sum(id) | RecordOf::Variable { id, .. } => {
-                underway.variables.insert(*id);
-                None
+        match &self.history.keeping {
+            Some(keeping) if keeping.number == record.checkpoint => {
+                keeping.keep_of_node(from, record, packed)
             }
-            _ => None,
-        };
-        let name = chare_type.map_or("", |known| known.name.as_str());
-        let kept =
-            self.history.keeper.as_mut().map_or(Ok(()), |keeper| keeper.put(header, name, packed, digested));
-        if let Err(why) = kept {
-            underway.failed.get_or_insert(why);
+            _ => {
+                let (told_from, node) = (self.sent_bytes_max() / KEPT_PART, Arc::clone(self.pe.node()));
+                let bytes = (from, packed.len_bytes() as u64);
+                count_kept(&mut self.history.kept_bytes, bytes, told_from, &node);
+            }
         }
     }
 

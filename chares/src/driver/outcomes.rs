@@ -75,7 +75,7 @@ impl Driver {
             self.inside(Self::go_live)?;
         }
         let result = self.inside(work)?;
-        if self.history.keeper.is_some() {
+        if self.history.is_kept() {
             let outcome = Outcome { what: what(), result: pup::pack(&result) };
             self.history.outcomes.push::<T>(outcome);
         }
@@ -90,7 +90,7 @@ impl Driver {
             return chosen;
         }
         let Some(replay) = &mut self.history.replay else {
-            if self.history.keeper.is_some() {
+            if self.history.is_kept() {
                 let outcome = Outcome { what: HOME.into(), result: pup::pack(&chosen.0) };
                 self.history.outcomes.push::<u32>(outcome);
             }

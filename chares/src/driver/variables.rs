@@ -9,6 +9,7 @@ use crate::type_name::type_name;
 use runtime::checkpoint::{Foreign, SavedSchema, SavedVariable, understand_variable};
 use runtime::envelope::Packed;
 use runtime::failure::Failure;
+use runtime::object::ProgramTable;
 use runtime::saved::{RecordHeader, RecordOf};
 use runtime::schema::{Migrate, Shape, shape_of};
 use std::any::TypeId;
@@ -57,20 +58,20 @@ impl Variables {
     }
 }
 
-impl Driver {
-    /// What the variables are made of that have something in the checkpoint.
-    pub(super) fn saved_variables(&self) -> Vec<SavedVariable> {
-        let made = self.history.checkpoint.variables.iter();
-        let made = made.filter_map(|id| Some((*id, self.history.variables.get(id)?)));
-        let program = self.pe.node().program();
-        let saved = made.map(|(id, Made { of, name, shape })| SavedVariable {
-            id,
-            name: name(),
-            schema: SavedSchema { version: program.variable_schema(*of, *shape).version, shape: shape() },
-        });
-        saved.collect()
-    }
+/// What variables are made of.
+pub(super) fn saved_variables(
+    program: &ProgramTable,
+    made: impl Iterator<Item = (u64, Made)>,
+) -> Vec<SavedVariable> {
+    let saved = made.map(|(id, Made { of, name, shape })| SavedVariable {
+        id,
+        name: name(),
+        schema: SavedSchema { version: program.variable_schema(of, shape).version, shape: shape() },
+    });
+    saved.collect()
+}
 
+impl Driver {
     /// Looks whether the variables that were made since the last time are of the types that they were of in the checkpoint.
     pub(super) fn understand_variables(&mut self) -> Result<(), RunError> {
         let History { replay: Some(replay), variables, .. } = &mut self.history else { return Ok(()) };
@@ -90,7 +91,7 @@ impl Driver {
 impl History {
     /// Takes note of the type of a variable, if anybody will ask for it.
     pub(super) fn note_variable(&mut self, id: u64, made: Made) {
-        if self.keeper.is_some() || self.replay.is_some() {
+        if self.is_kept() || self.replay.is_some() {
             self.variables.insert(id, made);
         }
     }

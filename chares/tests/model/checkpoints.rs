@@ -82,25 +82,33 @@ pub(crate) struct InMemory {
     rule: Box<dyn FnMut(bool) -> bool + Send>,
     under_way: Snapshot,
     taken: Arc<Mutex<Vec<Snapshot>>>,
+    is_awaited: bool,
 }
 
 /// More are not taken of one run.
 const MOST: usize = 4;
 
 impl InMemory {
-    /// One each time that it has been asked so often.
+    /// One each time that it has been asked so often. The driver goes on meanwhile, unless every wait is to have one.
     pub(crate) fn new(every: u32) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
         let mut asked = 0u32;
-        Self::by(move |_| {
+        let (keeper, taken) = Self::by(move |_| {
             asked += 1;
             asked.is_multiple_of(every)
-        })
+        });
+        (Self { is_awaited: every == 1, ..keeper }, taken)
+    }
+
+    /// The driver goes on meanwhile.
+    pub(crate) fn meanwhile(self) -> Self {
+        Self { is_awaited: false, ..self }
     }
 
     /// One whenever the rule says so.
     pub(crate) fn by(rule: impl FnMut(bool) -> bool + Send + 'static) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
-        let taken = Arc::default();
-        (Self { rule: Box::new(rule), under_way: Snapshot::default(), taken: Arc::clone(&taken) }, taken)
+        let (taken, under_way) = (Arc::default(), Snapshot::default());
+        let keeper = Self { rule: Box::new(rule), under_way, taken: Arc::clone(&taken), is_awaited: true };
+        (keeper, taken)
     }
 }
 
@@ -150,6 +158,9 @@ impl Keeper for InMemory {
     }
     fn discard(&mut self, why: &str) {
         panic!("{why}");
+    }
+    fn is_awaited(&self) -> bool {
+        self.is_awaited
     }
 }
 
@@ -233,12 +244,12 @@ impl Entry<Count> for Counter {
     }
 }
 
-fn program() -> Program {
+pub(crate) fn counting() -> Program {
     Program::new("counting", "1").chare::<Counter>()
 }
 
 /// Counts `steps` times; the sum of the last time.
-fn count(main: &mut Driver, steps: u64) -> Result<u64, RunError> {
+pub(crate) fn count(main: &mut Driver, steps: u64) -> Result<u64, RunError> {
     let counters = main.array::<Counter>(9, ());
     let mut last = 0;
     for _ in 0..steps {
@@ -253,7 +264,7 @@ fn count(main: &mut Driver, steps: u64) -> Result<u64, RunError> {
 fn snapshot() -> Snapshot {
     let (keeper, taken) = InMemory::new(1);
     let keeper = Mutex::new(Some(keeper));
-    let counted = program().run_in_process(&InProcess::new(&[2, 1]), |main| {
+    let counted = counting().run_in_process(&InProcess::new(&[2, 1]), |main| {
         if let Some(keeper) = keeper.lock().unwrap().take() {
             main.keep_checkpoints(Box::new(keeper));
         }
@@ -270,7 +281,7 @@ fn go_on<R>(
     pes: &[u32],
     drive: impl Fn(&mut Driver) -> Result<R, RunError>,
 ) -> Result<R, RunError> {
-    program().run_in_process(&InProcess::new(pes).begun(&[0, 2, 1]), |main| {
+    counting().run_in_process(&InProcess::new(pes).begun(&[0, 2, 1]), |main| {
         main.go_on_from(snapshot.go_on())?;
         drive(main)
     })
@@ -299,7 +310,7 @@ fn a_driver_that_does_something_else_is_told_so() {
 #[test]
 fn a_checkpoint_is_for_as_many_pes_as_the_run_had() {
     let snapshot = snapshot();
-    let refused = program().run_in_process(&InProcess::new(&[2]), |main| {
+    let refused = counting().run_in_process(&InProcess::new(&[2]), |main| {
         main.go_on_from(snapshot.go_on())?;
         count(main, 5)
     });
@@ -312,7 +323,7 @@ fn chares_are_placed_anew_by_the_speeds_of_now() {
     let snapshot = snapshot();
     for mapping in [None, Some(Mapping::Cyclic), Some(Mapping::Comm)] {
         let go_on = snapshot.go_on_placed(mapping, &[3.0, 1.0, 4.0, 1.0]);
-        let outcome = program().run_in_process(&InProcess::new(&[1, 2, 1]).begun(&[0, 2, 1]), |main| {
+        let outcome = counting().run_in_process(&InProcess::new(&[1, 2, 1]).begun(&[0, 2, 1]), |main| {
             main.go_on_from(go_on)?;
             let counted = count(main, 7)?;
             let pes = main.snapshots()?.into_iter().flat_map(|node| node.pes);

@@ -49,7 +49,7 @@ pub(crate) fn run_and_drain(
             waits > EVERY && waits % EVERY == EVERY - 1
         });
         taken = kept;
-        main.keep_checkpoints(Box::new(keeper));
+        main.keep_checkpoints(Box::new(keeper.meanwhile()));
         drive(main)?;
         let answers: Vec<Answer> = answers.try_iter().filter_map(|answer| answer.try_recv().ok()).collect();
         for (number, answer) in answers.iter().enumerate() {

@@ -13,6 +13,7 @@ mod draining;
 mod ending;
 mod failures;
 mod hints;
+mod kept;
 mod mobility;
 mod moving;
 mod order;
@@ -24,6 +25,7 @@ mod seeds;
 mod showing;
 mod state;
 mod tasks;
+mod turns;
 mod variables;
 
 use chares::{Driver, InProcess, Program, RunError};

@@ -24,7 +24,7 @@ impl Serialize for Letter {
 
 /// Polls until it is told to stop, works step by step, or sends letters.
 #[derive(Default, Serialize, Deserialize)]
-struct Worker {
+struct Busy {
     has_stopped: bool,
 }
 
@@ -37,28 +37,28 @@ struct Stop;
 #[derive(Clone, Serialize, Deserialize)]
 struct Steps {
     left: u32,
-    next: Element<Worker>,
+    next: Element<Busy>,
     polls: Option<u64>,
     most: u64,
     done: Callback<u64>,
 }
 /// Send a letter there.
 #[derive(Clone, Serialize, Deserialize)]
-struct Write(Element<Worker>, Callback<bool>);
+struct Write(Element<Busy>, Callback<bool>);
 /// A letter, where its bytes lay when it was sent, and who wants to know whether they still lie there.
 #[derive(Clone, Serialize, Deserialize)]
 struct Read(Letter, usize, Callback<bool>);
 
-chares::entries!(Worker: Poll, Stop, Steps, Write, Read);
+chares::entries!(Busy: Poll, Stop, Steps, Write, Read);
 
-impl Chare for Worker {
+impl Chare for Busy {
     type Index = u32;
     type Init = ();
     fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
         Self::default()
     }
 }
-impl Entry<Poll> for Worker {
+impl Entry<Poll> for Busy {
     fn receive(&mut self, Poll: Poll, ctx: &mut Ctx<'_, Self>) {
         POLLS.fetch_add(1, Ordering::Relaxed);
         if !self.has_stopped {
@@ -66,12 +66,12 @@ impl Entry<Poll> for Worker {
         }
     }
 }
-impl Entry<Stop> for Worker {
+impl Entry<Stop> for Busy {
     fn receive(&mut self, Stop: Stop, _: &mut Ctx<'_, Self>) {
         self.has_stopped = true;
     }
 }
-impl Entry<Steps> for Worker {
+impl Entry<Steps> for Busy {
     fn receive(&mut self, steps: Steps, ctx: &mut Ctx<'_, Self>) {
         let polls = POLLS.load(Ordering::Relaxed);
         let most = steps.polls.map_or(0, |before| steps.most.max(polls - before));
@@ -82,38 +82,38 @@ impl Entry<Steps> for Worker {
         steps.next.send(ctx, Steps { left: steps.left - 1, next: this, polls: Some(polls), most, ..steps });
     }
 }
-impl Entry<Write> for Worker {
+impl Entry<Write> for Busy {
     fn receive(&mut self, Write(to, kept): Write, ctx: &mut Ctx<'_, Self>) {
         let bytes = vec![7; 1000];
         let place = bytes.as_ptr().addr();
         to.send(ctx, Read(Letter(bytes), place, kept));
     }
 }
-impl Entry<Read> for Worker {
+impl Entry<Read> for Busy {
     fn receive(&mut self, Read(letter, place, kept): Read, ctx: &mut Ctx<'_, Self>) {
         kept.send(ctx, letter.0.as_ptr().addr() == place);
     }
 }
 
 fn program() -> Program {
-    Program::new("turns", "1").chare::<Worker>()
+    Program::new("turns", "1").chare::<Busy>()
 }
 
 #[test]
 fn a_message_within_a_node_is_moved_and_nobody_packs_it() {
     let mix = InProcess { always_pup: false, ..InProcess::new(&[2, 1]) };
-    let sent = |main: &mut Driver, workers: &Array<Worker>, from, to| {
+    let sent = |main: &mut Driver, busy: &Array<Busy>, from, to| {
         let (kept, is_same) = main.pending();
         let before = PACKED.load(Ordering::Relaxed);
-        workers.at(from).send(main, Write(workers.at(to), kept));
+        busy.at(from).send(main, Write(busy.at(to), kept));
         let is_same = is_same.wait(main)?;
         Ok::<_, RunError>((is_same, PACKED.load(Ordering::Relaxed) - before))
     };
     let run = |main: &mut Driver| {
-        let workers = main.array_placed::<Worker>(4, (), Placement::on_pes([0, 0, 1, 2]));
-        assert_eq!(sent(main, &workers, 0, 1)?, (true, 0), "to a chare of the same PE");
-        assert_eq!(sent(main, &workers, 0, 2)?, (true, 0), "to another PE of the node");
-        assert_eq!(sent(main, &workers, 0, 3)?, (false, 1), "to another node");
+        let busy = main.array_placed::<Busy>(4, (), Placement::on_pes([0, 0, 1, 2]));
+        assert_eq!(sent(main, &busy, 0, 1)?, (true, 0), "to a chare of the same PE");
+        assert_eq!(sent(main, &busy, 0, 2)?, (true, 0), "to another PE of the node");
+        assert_eq!(sent(main, &busy, 0, 3)?, (false, 1), "to another node");
         Ok(())
     };
     program().run_in_process(&mix, run).unwrap();
@@ -121,12 +121,12 @@ fn a_message_within_a_node_is_moved_and_nobody_packs_it() {
 
 /// The most polls from one step of two chares to the next, of which the first shares its PE with a chare that polls.
 fn most_polls_between_steps(main: &mut Driver, second: u32) -> Result<u64, RunError> {
-    let workers = main.array_placed::<Worker>(3, (), Placement::on_pes([0, 0, second]));
-    workers.at(0).send(main, Poll);
+    let busy = main.array_placed::<Busy>(3, (), Placement::on_pes([0, 0, second]));
+    busy.at(0).send(main, Poll);
     let (done, most) = main.pending();
-    workers.at(1).send(main, Steps { left: 2000, next: workers.at(2), polls: None, most: 0, done });
+    busy.at(1).send(main, Steps { left: 2000, next: busy.at(2), polls: None, most: 0, done });
     let most = most.wait(main)?;
-    workers.at(0).send(main, Stop);
+    busy.at(0).send(main, Stop);
     main.quiescence()?;
     Ok(most)
 }

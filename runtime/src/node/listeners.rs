@@ -47,6 +47,8 @@ pub enum DriverEvent {
     GoodMoment,
     /// A node sends something to be saved.
     Record(NodeId, ToKeep, Packed),
+    /// Whoever keeps a checkpoint is done with it.
+    Kept,
     /// The process of a node has ended that was told to.
     Left(NodeId),
     /// The process that was wanted for one more node, or why there is none.

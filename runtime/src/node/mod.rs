@@ -469,6 +469,11 @@ impl Node {
         self.listeners.tell_driver(DriverEvent::Failed(failure));
     }
 
+    /// Tells the driver that whoever keeps a checkpoint is done with it.
+    pub fn tell_kept(&self) {
+        self.listeners.tell_driver(DriverEvent::Kept);
+    }
+
     /// Has the driver do what somebody asks for at another terminal, as soon as it waits.
     pub fn ask_driver(&self, asked: Asked) {
         self.listeners.tell_driver(DriverEvent::Asked(asked));
