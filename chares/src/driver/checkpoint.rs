@@ -273,18 +273,23 @@ impl Driver {
         self.history.kept = None;
         let Some(mut keeper) = self.history.keeper.take() else { return Ok(()) };
         let is_awaited = keeper.is_awaited();
-        let begun = keeper.begin();
-        let since = self.history.complete.filter(|_| begun == Ok(true));
+        let has_last = match keeper.begin() {
+            Ok(has_last) => has_last,
+            Err(why) => {
+                self.give_up(keeper, why);
+                return Ok(());
+            }
+        };
         self.history.begun += 1;
         let whom = (self.pe.node(), self.sent_bytes_max() / KEPT_PART);
-        let keeping = Keeping::begin(self.history.begun, began, keeper, whom);
-        let keeping =
-            keeping.map_err(|e| RunError::Failed(format!("there is no thread to keep a checkpoint: {e}")))?;
-        let keeping = self.history.keeping.insert(keeping);
-        if let Err(why) = begun {
-            keeping.fail(why);
-            return self.finish_keeping();
+        match Keeping::begin(self.history.begun, began, keeper, whom) {
+            Ok(keeping) => self.history.keeping = Some(keeping),
+            Err((keeper, why)) => {
+                self.give_up(keeper, why);
+                return Ok(());
+            }
         }
+        let since = self.history.complete.filter(|_| has_last);
         // While PEs stand still, the driver's waits take no other.
         self.inside(|main| main.have_all_packed(since))?;
         if is_awaited { self.finish_keeping() } else { Ok(()) }
@@ -298,7 +303,7 @@ impl Driver {
         self.order_all_paused(PeOrder::Resume);
         let paused = began.elapsed();
         let variables = self.history.variables.clone();
-        let Some(keeping) = &self.history.keeping else { return Ok(()) };
+        let Some(keeping) = &mut self.history.keeping else { return Ok(()) };
         match packed? {
             Ok((driver, records)) => keeping.all_packed(AllPacked { driver, records, paused, variables }),
             Err(why) => keeping.fail(why),
@@ -315,11 +320,22 @@ impl Driver {
             self.failed.get_or_insert(failure);
             return;
         };
-        self.history.keeper = Some(keeper);
-        self.history.complete = matches!(kept, Some(Ok(_))).then_some(number);
         for (node, bytes) in kept_bytes {
             *self.history.kept_bytes.entry(node).or_default() += bytes;
         }
+        self.has_kept(keeper, Some(number), kept);
+    }
+
+    /// A checkpoint is not even begun.
+    fn give_up(&mut self, mut keeper: Box<dyn Keeper>, why: String) {
+        keeper.discard(&why);
+        self.has_kept(keeper, None, Some(Err(why)));
+    }
+
+    /// A checkpoint is complete, or was given up.
+    fn has_kept(&mut self, keeper: Box<dyn Keeper>, number: Option<u32>, kept: Option<Result<Kept, String>>) {
+        self.history.keeper = Some(keeper);
+        self.history.complete = number.filter(|_| matches!(kept, Some(Ok(_))));
         match &kept {
             Some(Ok(kept)) => {
                 tracing::info!("{kept:?}");
@@ -459,7 +475,7 @@ impl Driver {
             }
             return;
         }
-        match &self.history.keeping {
+        match &mut self.history.keeping {
             Some(keeping) if keeping.number == record.checkpoint => {
                 keeping.keep_of_node(from, record, packed)
             }

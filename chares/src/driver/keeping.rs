@@ -10,8 +10,8 @@ use runtime::ids::NodeId;
 use runtime::node::Node;
 use runtime::saved::{RecordHeader, RecordOf, ToKeep};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,7 +22,12 @@ pub(super) struct Keeping {
     pub(super) number: u32,
     /// Nothing when all has been said.
     parts: Option<Sender<Part>>,
-    thread: Option<JoinHandle<Done>>,
+    thread: Option<JoinHandle<Option<Done>>>,
+    /// Records of nodes that have come, and how many there will be, as soon as that is known.
+    come: u64,
+    wanted: Option<u64>,
+    /// The run has ended before it was whole.
+    is_over: Arc<AtomicBool>,
 }
 
 /// What is to be kept of it.
@@ -59,12 +64,23 @@ pub(super) struct Done {
 
 impl Keeping {
     /// Begins to keep one. A node is told whenever so many bytes of it have been kept; the driver, when all of it is.
+    ///
+    /// # Errors
+    /// If there is no thread for it: the keeper, and why.
     pub(super) fn begin(
         number: u32,
         began: Instant,
         keeper: Box<dyn Keeper>,
         (node, told_from): (&Arc<Node>, u64),
-    ) -> io::Result<Self> {
+    ) -> Result<Self, (Box<dyn Keeper>, String)> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (parts, said) = channel();
+        let (give, given) = channel::<Keep>();
+        let thread = std::thread::Builder::new().name("keeper".into());
+        let thread = match thread.spawn(move || Some(given.recv().ok()?.all(&said))) {
+            Ok(thread) => thread,
+            Err(error) => return Err((keeper, format!("there is no thread for it: {error}"))),
+        };
         let keep = Keep {
             keeper,
             node: Arc::clone(node),
@@ -74,22 +90,25 @@ impl Keeping {
             kept_bytes: BTreeMap::new(),
             variables: BTreeSet::new(),
             failed: None,
+            is_over: Arc::clone(&is_over),
         };
-        let (parts, said) = channel();
-        let thread = std::thread::Builder::new().name("keeper".into()).spawn(move || keep.all(&said))?;
-        Ok(Self { number, parts: Some(parts), thread: Some(thread) })
+        let keeping =
+            Self { number, parts: Some(parts), thread: Some(thread), come: 0, wanted: None, is_over };
+        give.send(keep).map(|()| keeping).map_err(|unsent| (unsent.0.keeper, "its thread has ended".into()))
     }
 
     pub(super) fn keep_shared(&self, header: RecordHeader, packed: Packed) {
         self.say(Part::Shared(header, packed));
     }
 
-    pub(super) fn keep_of_node(&self, from: NodeId, record: ToKeep, packed: Packed) {
+    pub(super) fn keep_of_node(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
+        self.come += 1;
         self.say(Part::OfNode(from, record, packed));
     }
 
     /// It is complete as soon as so many records have been kept.
-    pub(super) fn all_packed(&self, all: AllPacked) {
+    pub(super) fn all_packed(&mut self, all: AllPacked) {
+        self.wanted = Some(all.records);
         self.say(Part::Packed(Box::new(all)));
     }
 
@@ -111,13 +130,15 @@ impl Keeping {
 
     fn end(&mut self) -> Option<Done> {
         self.parts = None;
-        self.thread.take()?.join().ok()
+        self.thread.take()?.join().ok()?
     }
 }
 
 impl Drop for Keeping {
     /// What is whole is still kept, though the run has failed.
     fn drop(&mut self) {
+        let is_whole = self.wanted.is_some_and(|wanted| self.come >= wanted);
+        self.is_over.store(!is_whole, Ordering::Relaxed);
         self.end();
     }
 }
@@ -134,6 +155,7 @@ struct Keep {
     /// The variables and accumulators that have records in it.
     variables: BTreeSet<u64>,
     failed: Option<String>,
+    is_over: Arc<AtomicBool>,
 }
 
 /// Tells the driver when the thread is done, also if it panics.
@@ -150,6 +172,9 @@ impl Keep {
         let _telling = Telling(Arc::clone(&self.node));
         let mut all = None;
         for part in parts {
+            if self.is_over.load(Ordering::Relaxed) {
+                break;
+            }
             match part {
                 Part::Shared(header, packed) => {
                     let digested = Digested::all(&packed);

@@ -4,7 +4,8 @@
 //! near the end those that are late can hand over what they have not begun. Parts are asked one thing at a time.
 //!
 //! The rule is the last step of guided self-scheduling (Polychronopoulos and Kuck, 1987) turned around: work is
-//! given out beforehand, where its data lie, and only the difference moves.
+//! given out beforehand, where its data lie, and only the difference moves. Balancers, which move whole chares, do not make up
+//! for it: measured in `bench/MEASURED.md`, as is `fox`'s way.
 
 /// Work moves to a part when it has left at most this part of the time that has passed: by then rates are known
 /// well, and what has to be sent still comes in time.
