@@ -227,7 +227,6 @@ impl Driver {
             let sentence = "this run keeps no checkpoints: start it with `--checkpoint DIR`";
             return Ok(Err(Failure::new(Kind::Unavailable, sentence).into()));
         }
-        self.finish_keeping()?;
         self.take_checkpoint()?;
         self.finish_keeping()?;
         let kept = match self.history.kept.clone() {

@@ -176,7 +176,6 @@ impl Driver {
             Err(why) => return Ok(Err(Failure::new(Kind::Usage, why).into())),
         };
         let _span = tracing::info_span!("drain", name).entered();
-        self.finish_keeping()?;
         let began = Instant::now();
         self.pause_all()?;
         self.history.is_moving = true;

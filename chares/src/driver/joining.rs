@@ -109,7 +109,6 @@ impl Driver {
         let _span = tracing::info_span!("add", name = recruit.info.name).entered();
         let (node, started) = (Arc::clone(self.pe.node()), began.elapsed());
         let (id, mut info) = (recruit.node, recruit.info.clone());
-        self.finish_keeping()?;
         let stopped = Instant::now();
         self.pause_all()?;
         if self.flush()?.is_none() {

@@ -13,8 +13,9 @@ impl Driver {
         move |asked| node.ask_driver(asked)
     }
 
-    /// Grants what has been asked, one thing after the other, and nothing until a checkpoint that is being kept is complete; while
-    /// the process of a node that is to join starts, the driver goes on, and only checkpoints are granted. Only where it waits for what may take long.
+    /// Grants what has been asked, one thing after the other, and nothing while a checkpoint is being kept; while the process of a
+    /// node that is to join starts, the driver goes on, and only checkpoints are granted. Only where it waits for what may take
+    /// long.
     pub(super) fn grant_requests(&mut self) -> Result<(), RunError> {
         if self.history.is_keeping() {
             return Ok(());
