@@ -12,10 +12,9 @@
 //! packed is sent and kept. PEs keep their numbers: whoever goes on may have other nodes, each with as many of the PEs as suit it.
 //!
 //! To stand still costs as long as the longest entry method that runs takes, and some milliseconds more, because arrays that are
-//! packed are shared until somebody writes to them. Snapshots of which each message says whether it was sent before or after
-//! (Lai and Yang, "On distributed snapshots", 1987) need nobody to stand still. What PEs of a node share without messages
-//! (sums of accumulators, values of variables and who has been told of them) would have two values for a while then, which is
-//! not built.
+//! packed are shared until somebody writes to them. A [snapshot](runtime::proto::snapshot) needs nobody to stand still: the driver
+//! is saved first, where it waits, and goes on, and so does each PE between two of its messages; what was sent before its sender
+//! was saved and comes after its receiver was is saved, too.
 
 mod version_1;
 
@@ -39,10 +38,25 @@ use std::collections::BTreeMap;
 /// How the driver is saved. Version 1 does not say what the outcomes are made of; another one is refused.
 pub(crate) const VERSION: u16 = 2;
 
+/// How a run is saved while it goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// All PEs stand still until nothing is on its way, and pack what they have.
+    #[default]
+    Barrier,
+    /// Each PE packs what it has between two messages, and goes on; what is on its way is saved as it comes.
+    Snapshot,
+}
+
 /// Who keeps checkpoints, and says when.
 pub trait Keeper: Send {
-    /// Whether one is to be taken now. At a moment that the program calls a good one, one that would soon be due is.
-    fn is_due(&mut self, is_good_moment: bool) -> bool;
+    /// How one is to be taken now, if one is. At a moment that the program calls a good one, one that would soon be due is.
+    fn is_due(&mut self, is_good_moment: bool) -> Option<Protocol>;
+
+    /// How one is taken that somebody asks for.
+    fn protocol(&self) -> Protocol {
+        Protocol::Barrier
+    }
 
     /// One begins; whether all values of the one before are at hand, so that they can be left out of this one.
     ///

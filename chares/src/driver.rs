@@ -10,6 +10,7 @@ mod own_rates;
 mod remarks;
 mod requests;
 mod restoring;
+mod snapshot;
 mod variables;
 
 use crate::callback::Callback;
@@ -35,6 +36,7 @@ use runtime::monitor::requests::Asked;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::{DriverEvent, INIT_OVER, Node};
 use runtime::pe::Pe;
+use runtime::proto::snapshot::Carried;
 use std::any::TypeId;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -62,6 +64,8 @@ pub struct Driver {
     next_slot: u64,
     acknowledged: HashMap<u64, BTreeSet<NodeId>>,
     collected: HashMap<u64, BTreeMap<NodeId, Option<Packed>>>,
+    /// What nodes have carried, where that is not asked for a snapshot.
+    counted: BTreeMap<NodeId, Carried>,
     /// Counters that nodes have sent, by the mark of the question and the node.
     answers: HashMap<u32, BTreeMap<u16, NodeSnapshot>>,
     /// When each node answered last.
@@ -142,6 +146,7 @@ impl Driver {
             next_slot: 0,
             acknowledged: HashMap::new(),
             collected: HashMap::new(),
+            counted: BTreeMap::new(),
             answers: HashMap::new(),
             answered: HashMap::new(),
             next_mark: 0,
@@ -217,8 +222,7 @@ impl Driver {
             let is_complete = main.collected.get(&id).map_or(0, BTreeMap::len) == nodes;
             is_complete.then(|| main.collected.remove(&id).unwrap_or_default())
         })?;
-        let mut sum: Option<T> =
-            self.pe.node().variables().collect(id).map(|p| pup::unpack(&p)).transpose()?;
+        let mut sum: Option<T> = self.pe.node().sums().collect(id).map(|p| pup::unpack(&p)).transpose()?;
         let earlier = self.history.sums.remove(&id).unwrap_or_default();
         for part in parts.into_values().flatten().chain(earlier) {
             let part: T = pup::unpack(&part)?;
@@ -469,7 +473,8 @@ impl Driver {
             return Err(failure.clone().into());
         }
         self.pe.unpark_known();
-        let timeout = self.pe.node().pump_quiescence().map_or(TICK, |due| due.min(TICK));
+        let dues = [self.pe.node().pump_quiescence(), self.go_on_with_snapshot()];
+        let timeout = dues.into_iter().flatten().fold(TICK, Duration::min);
         match self.events.recv_timeout(timeout) {
             Ok(event) => self.take(event),
             Err(RecvTimeoutError::Timeout) => {}
@@ -485,8 +490,9 @@ impl Driver {
 
     fn take(&mut self, event: DriverEvent) {
         match event {
-            DriverEvent::Slot(slot, payload) => {
+            DriverEvent::Slot(colour, slot, payload) => {
                 self.pe.node().driver_processed();
+                self.hear_late(colour, slot, &payload);
                 if self.shown.is_over(slot) {
                     return;
                 }
@@ -510,6 +516,9 @@ impl Driver {
                 self.answers.entry(mark).or_default().insert(snapshot.node, *snapshot);
             }
             DriverEvent::Paused(pe, paused) => self.hear_paused(pe, paused),
+            DriverEvent::HasCut(pe, cut) => self.hear_cut(pe, cut),
+            DriverEvent::Counted(node, round, carried) => self.hear_counted(node, round, carried),
+            DriverEvent::Closed(pe, records) => self.hear_closed(pe, records),
             DriverEvent::Reading(pe, bytes) => drop(self.history.checkpoint.read_bytes.insert(pe, bytes)),
             DriverEvent::GoodMoment => self.history.is_good_moment = true,
             DriverEvent::Record(from, record, packed) => self.hear_record(from, record, packed),

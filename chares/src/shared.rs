@@ -81,8 +81,7 @@ impl<T: Message + Sync> Readonly<T> {
         if !main.pe().always_pup() {
             main.pe().node().variables().set(handle.id, Arc::new(value));
         }
-        let origin = main.pe().id();
-        main.pe().node().set_variable(handle.id, VariableKind::Once, origin, packed, true);
+        main.pe().set_variable(handle.id, VariableKind::Once, packed, true);
         main.wait_for_variable(handle.id)?;
         Ok(handle)
     }
@@ -111,8 +110,9 @@ impl<T> WriteOnce<T> {
 impl<T: Reduce> Accumulator<T> {
     /// Adds to the variable on this node. Costs no message.
     pub fn add(&self, cx: &mut impl Cx, value: T) {
-        let variables = cx.pe().node().variables();
-        variables.add(self.id, Box::new(value), crate::entries::combine::<T>, crate::entries::pack::<T>);
+        let pe = cx.pe();
+        let (combine, pack) = (crate::entries::combine::<T>, crate::entries::pack::<T>);
+        pe.node().sums().add(pe.colour(), self.id, Box::new(value), combine, pack);
     }
 
     pub(crate) fn new(main: &mut Driver) -> Self {
@@ -131,11 +131,10 @@ impl<T: Message + Sync + Better + Clone> Monotonic<T> {
     pub fn propose(&self, cx: &mut impl Cx, value: T) {
         let pe = cx.pe();
         let better = |a: &T, b: &T| a.better_than(b);
-        match pe.node().variables().improve(self.id, value.clone(), pup::unpack, better) {
+        match pe.node().variables().improve(pe.colour(), self.id, value.clone(), pup::unpack, better) {
             Ok(false) => {}
             Ok(true) => {
-                let packed = pup::pack(&value);
-                pe.node().set_variable(self.id, VariableKind::Monotonic, pe.id(), packed, false);
+                pe.set_variable(self.id, VariableKind::Monotonic, pup::pack(&value), false);
             }
             Err(error) => pe.fail(format!("a monotonic variable cannot be read: {error}")),
         }
@@ -145,7 +144,8 @@ impl<T: Message + Sync + Better + Clone> Monotonic<T> {
     pub fn best(&self, cx: &mut impl Cx) -> Option<Arc<T>> {
         let id = self.id;
         cx.witness("a monotonic variable", move |pe| {
-            let read = pe.node().variables().read(id, pup::unpack, |a: &T, b: &T| a.better_than(b));
+            let read =
+                pe.node().variables().read(pe.colour(), id, pup::unpack, |a: &T, b: &T| a.better_than(b));
             report(pe, read)
         })
     }
@@ -158,7 +158,7 @@ impl<T: Message + Sync + Better + Clone> Monotonic<T> {
 }
 
 fn read_once<T: Message + Sync>(pe: &mut Pe, id: u64) -> Option<Arc<T>> {
-    let read = pe.node().variables().read(id, pup::unpack, |_: &T, _: &T| false);
+    let read = pe.node().variables().read(pe.colour(), id, pup::unpack, |_: &T, _: &T| false);
     report(pe, read)
 }
 

@@ -45,7 +45,7 @@ pub struct Kept {
     pub bytes: u64,
     /// Bytes that had to be written for it.
     pub new_bytes: u64,
-    /// How long PEs stood still for it.
+    /// How long PEs stood still for it; for a snapshot, the one that took longest to pack what it had.
     pub paused: Duration,
     /// How long it took until it was complete.
     pub took: Duration,

@@ -14,7 +14,8 @@ use crate::priority::Priority;
 use crate::proto::ProtocolError;
 use crate::proto::membership::{JoinAnswer, NodeEntry, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
-use crate::saved::{Paused, Sent, ToKeep};
+use crate::proto::snapshot::{Carried, Colour};
+use crate::saved::{Cut, Paused, Save, Sent, ToKeep};
 pub use crate::variable::VariableKind;
 use bytes::Buf as _;
 use serde::de::DeserializeOwned;
@@ -22,16 +23,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 20;
+pub const WIRE_VERSION: u16 = 21;
 
-/// What every frame's body begins with, behind one byte that says which of these it is; the rest of the body and the
-/// attachments are the payload.
+/// What every frame's body begins with, behind one byte that says which of these it is and what colour it has; the rest of the
+/// body and the attachments are the payload.
 pub trait Header: Debug + Serialize + DeserializeOwned {
     /// Whether such frames are for the launcher, or for nodes with PEs.
     const IS_FOR_LAUNCHER: bool;
     /// Whether they travel on the stream that is always read.
     const IS_CONTROL: bool;
-    /// The first byte.
+    /// The first byte of those without colour.
     const KIND: u8 = Self::IS_FOR_LAUNCHER as u8 | (Self::IS_CONTROL as u8) << 1;
 
     /// Class of such a frame with a payload of so many bytes.
@@ -43,6 +44,9 @@ pub trait Header: Debug + Serialize + DeserializeOwned {
         }
     }
 }
+
+/// The bits of the first byte that say what a frame is; the others are its [colour](coloured), if it has one.
+const KIND_BITS: u8 = 0b11;
 
 /// What frames are, by their first byte.
 const KINDS: [&str; 4] = [
@@ -216,6 +220,12 @@ pub enum Order {
     Collect(u64),
     /// So many bytes of what it sent to be saved have been kept.
     Kept(u64),
+    /// Have all its PEs save what they have and go on in the other colour.
+    Cut(Save),
+    /// Say what it has carried of a colour, in the round of this number.
+    Count(u32, Colour),
+    /// Nothing that was sent before its sender was cut comes any more.
+    Close,
     /// Have one of its PEs do something.
     ToPe(PeId, PeOrder),
     /// These PEs are on these nodes from now on. Sent while all PEs stand still, to all nodes that stay.
@@ -255,6 +265,13 @@ pub enum ControlToLauncher {
     Phase(Phase),
     /// A PE that stands still has done what it was told.
     Paused(PeId, Paused),
+    /// A PE has been cut.
+    HasCut(PeId, Cut),
+    /// What the sender has carried of a colour, in the round of this number.
+    Counted(u32, Carried),
+    /// A PE has been told that nothing of the old colour comes any more: so many records more were of what came late; or why
+    /// these cannot be saved.
+    Closed(PeId, Paused),
     /// A PE has read so many bytes of what was saved of it so far.
     Reading(PeId, u64),
     /// A chare says that now is a good moment for a checkpoint.
@@ -288,21 +305,47 @@ pub enum Refusal {
 }
 
 fn kind(first: u8) -> &'static str {
-    KINDS.get(usize::from(first)).copied().unwrap_or("nothing that is known")
+    let is_known = first == coloured(first & KIND_BITS, colour_of(first));
+    KINDS.get(usize::from(first & KIND_BITS)).filter(|_| is_known).copied().unwrap_or("nothing that is known")
+}
+
+/// The first byte of a frame that was sent by somebody of that colour, if by anybody.
+fn coloured(kind: u8, colour: Option<Colour>) -> u8 {
+    let colour = match colour {
+        None => 0,
+        Some(Colour::White) => 1,
+        Some(Colour::Red) => 2,
+    };
+    kind | colour << KIND_BITS.count_ones()
+}
+
+/// The colour of a frame, by its first byte; nothing where that says none.
+fn colour_of(first: u8) -> Option<Colour> {
+    match first >> KIND_BITS.count_ones() {
+        1 => Some(Colour::White),
+        2 => Some(Colour::Red),
+        _ => None,
+    }
 }
 
 /// Puts what a frame's body begins with into `out`.
-pub(crate) fn append_header<H: Header>(header: &H, out: &mut Vec<u8>) {
-    out.push(H::KIND);
+pub(crate) fn append_header<H: Header>(header: &H, colour: Option<Colour>, out: &mut Vec<u8>) {
+    out.push(coloured(H::KIND, colour));
     let written = postcard::to_extend(header, std::mem::take(out));
     *out = written.expect("headers hold nothing that postcard refuses");
 }
 
-/// Header and payload as one frame.
+/// Header and payload as one frame without colour.
 #[must_use]
 pub fn encode(header: &impl Header, payload: Packed) -> Frame {
+    encode_in(None, header, payload)
+}
+
+/// The same in the colour of who has sent it, if anybody has.
+#[must_use]
+pub fn encode_in(colour: Option<Colour>, header: &impl Header, payload: Packed) -> Frame {
     let mut body = Vec::with_capacity(64 + payload.body.len());
-    append_header(header, &mut body);
+    append_header(header, colour, &mut body);
     body.extend_from_slice(&payload.body);
     Frame { body: body.into(), attachments: payload.attachments }
 }
@@ -313,14 +356,23 @@ pub fn encode(header: &impl Header, payload: Packed) -> Frame {
 /// # Errors
 /// If the body does not begin with such a header.
 pub fn decode<H: Header>(frame: Frame) -> Result<(H, Packed), Refusal> {
+    decode_in(frame).map(|(_, header, payload)| (header, payload))
+}
+
+/// The same with the colour of the frame, if it has one. Control has none.
+///
+/// # Errors
+/// As those of [`decode`].
+pub fn decode_in<H: Header>(frame: Frame) -> Result<(Option<Colour>, H, Packed), Refusal> {
     let Frame { mut body, attachments } = frame;
     let (&found, rest) =
         body.split_first().ok_or(Refusal::Header(postcard::Error::DeserializeUnexpectedEnd))?;
-    if found != H::KIND {
+    let colour = colour_of(found).filter(|_| !H::IS_CONTROL);
+    if found != coloured(H::KIND, colour) {
         return Err(Refusal::Misplaced { found, expected: H::KIND });
     }
     let (header, rest) = postcard::take_from_bytes::<H>(rest).map_err(Refusal::Header)?;
     let start = body.len() - rest.len();
     body.advance(start);
-    Ok((header, Packed { body, attachments }))
+    Ok((colour, header, Packed { body, attachments }))
 }

@@ -111,6 +111,10 @@ pub enum PeOrder {
     /// Compute for nothing for a moment, unless there is something to do, and say how much of a core that got. Behind the others:
     /// what waited for a PE when it was saved is in checkpoints.
     Probe,
+    /// Pack all that is here, and go on in the other colour; the launcher is sent it meanwhile. How is what the node was told last.
+    Cut,
+    /// Nothing that was sent before its sender was cut comes any more: send what came of that since.
+    Close,
 }
 
 /// What a PE is to do with an envelope: what others have it do, and what its own node tells it. Only the former leaves

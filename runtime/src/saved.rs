@@ -1,7 +1,8 @@
 //! What nodes and their launcher say to each other of a run that is saved, or taken up again.
 //!
 //! A run is saved while all of its PEs stand still and nothing is on its way: then all there is of it lies on PEs, in what
-//! nodes share, and with the driver. Each PE gives a record for each of its chares, and one for itself.
+//! nodes share, and with the driver. Each PE gives a record for each of its chares, and one for itself. Or it is saved while it
+//! goes on, as a [snapshot](crate::proto::snapshot): then there are also records of messages that were on their way.
 
 use crate::buffer::Buffer;
 use crate::digest::{Digest, Digested, Digests};
@@ -53,7 +54,7 @@ impl ToKeep {
 }
 
 /// What is told to a PE that is to be saved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Save {
     /// The number of the checkpoint in this run.
     pub checkpoint: u32,
@@ -62,6 +63,9 @@ pub struct Save {
     /// While so many bytes of its node are on their way that have not been kept, no more are sent.
     pub sent_bytes_max: u64,
 }
+
+/// A PE has been cut: so many records are what it had, and packing them took so many nanoseconds; or why they cannot be saved.
+pub type Cut = Result<(u64, u64), String>;
 
 /// From this length on a body travels as an attachment.
 const LONG_BYTES: usize = 1 << 20;
@@ -129,6 +133,11 @@ pub enum RecordOf {
     },
     /// What is known of the loads of all chares, and of who talks to whom.
     Loads,
+    /// Messages that were on their way to the PE when the run was saved.
+    Late {
+        /// Who received and saved them.
+        by: PeId,
+    },
 }
 
 /// A PE that stands still has done what it was told: so many records have left, or come; or why not.

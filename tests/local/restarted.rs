@@ -9,6 +9,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
+/// How a run can be saved while it goes on.
+const PROTOCOLS: [&str; 2] = ["--checkpoint-protocol=snapshot", "--checkpoint-protocol=barrier"];
 /// Checkpoints while there is a run of any length.
 const OFTEN: [&str; 4] = ["--checkpoint", "saved", "--checkpoint-every", "0.0005"];
 
@@ -19,8 +21,8 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
         let folder = folder.path();
         local_nodes(folder, &[2, 1]);
         let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
-        let done =
-            run(METACHARE, folder, &[&words, &["--speed", "equal", option, name][..], &OFTEN].concat());
+        let how = ["--speed", "equal", PROTOCOLS[number % 2], option, name];
+        let done = run(METACHARE, folder, &[&words, &how[..], &OFTEN].concat());
         assert_eq!(done.code, 0, "{words:?}: {done:?}");
         assert!(
             done.stderr.contains("checkpoint 1:") || done.stdout.contains("checkpoint 1:"),
@@ -78,12 +80,13 @@ fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
         cases = (0..SAMPLE).map(|_| cases.swap_remove(random.below(cases.len() as u64) as usize)).collect();
     }
     for ((words, option, name, _), (before, after)) in cases {
-        let context = format!("{words} on {before:?}, gone on with on {after:?}, seed {seed}");
+        let protocol = PROTOCOLS[random.below(2) as usize];
+        let context = format!("{words} {protocol} on {before:?}, gone on with on {after:?}, seed {seed}");
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         local_nodes(folder, before);
         let words: Vec<&str> = ["run"].into_iter().chain(words.split(' ')).collect();
-        let how = ["--quiet", "--speed", "equal", "--checkpoint-keep", "1000", option, name];
+        let how = ["--quiet", "--speed", "equal", "--checkpoint-keep", "1000", protocol, option, name];
         let done = run(METACHARE, folder, &[&words, &how[..], &OFTEN].concat());
         assert_eq!(done.code, 0, "{context}: {done:?}");
         let whole = fs::read(folder.join(name)).unwrap();
@@ -117,7 +120,7 @@ fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
 fn runs_that_were_saved_in_the_midst_of_their_work_go_on_on_more_pes() {
     for words in [
         "run matmul --n 300 --grain 4 --algorithm conventional --deterministic --out out",
-        "run mis --vertices 150 --density 0.2 --deterministic --out out",
+        "run mis --vertices 150 --density 0.2 --deterministic --checkpoint-protocol snapshot --out out",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
@@ -296,8 +299,10 @@ fn what_cannot_be_gone_on_with_is_refused() {
     assert!(none.contains("nowhere"), "{none}");
     let time = refused(&["run", "imbalance", "--checkpoint", "x", "--checkpoint-every", "often"]);
     assert!(time.contains("help") || time.contains("90s, 10m or 2h"), "{time}");
-    let alone = refused(&["run", "imbalance", "--checkpoint-every", "1m"]);
-    assert!(alone.contains("say where the run is to be saved, too"), "{alone}");
+    for alone in [["--checkpoint-every", "1m"], ["--checkpoint-protocol", "snapshot"]] {
+        let said = refused(&[&["run", "imbalance"], &alone[..]].concat());
+        assert!(said.contains(&format!("{}: say where the run is to be saved", alone[0])), "{said}");
+    }
     let words = ["run", "imbalance", "--chares", "4", "--steps", "20", "--speed", "equal"];
     let done = run(METACHARE, folder, &[&words[..], &OFTEN].concat());
     assert_eq!(done.code, 0, "{done:?}");

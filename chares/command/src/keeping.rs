@@ -6,7 +6,7 @@ mod writing;
 use super::note;
 use super::options::Every;
 use super::report::unix_ms;
-use chares::checkpoint::{Keeper, Kept};
+use chares::checkpoint::{Keeper, Kept, Protocol};
 use runtime::checkpoint::{
     About, Kind as RecordKind, Machine, Record, SavedSchema, SavedVariable, Store, Written,
 };
@@ -40,6 +40,7 @@ pub(crate) struct StoreKeeper {
     hub: Arc<Hub>,
     is_quiet: bool,
     every: Every,
+    protocol: Protocol,
     last: Instant,
     /// How much of the phase was done at the last one.
     last_done: u64,
@@ -59,6 +60,7 @@ pub(crate) struct StoreKeeper {
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub(crate) every: Every,
+    pub(crate) protocol: Protocol,
     /// The time limit of the run, and when it is over.
     pub(crate) limit: Option<(Duration, Instant)>,
     pub(crate) is_quiet: bool,
@@ -80,6 +82,7 @@ impl StoreKeeper {
             hub: Arc::clone(hub),
             is_quiet: schedule.is_quiet,
             every: schedule.every,
+            protocol: schedule.protocol,
             last: Instant::now(),
             last_done: 0,
             took: Duration::ZERO,
@@ -119,7 +122,7 @@ fn machine(node: &NodeInfo) -> Machine {
 }
 
 impl Keeper for StoreKeeper {
-    fn is_due(&mut self, is_good_moment: bool) -> bool {
+    fn is_due(&mut self, is_good_moment: bool) -> Option<Protocol> {
         let is_wanted = self.orders.take();
         let is_late = self.end.is_some_and(|end| Instant::now() + self.took * LAST_TIMES >= end);
         if is_late {
@@ -136,7 +139,16 @@ impl Keeper for StoreKeeper {
                 done - self.last_done >= every - early
             }
         };
-        is_wanted || is_late || is_time
+        if is_wanted || is_late {
+            // Whoever is about to end the run has no use for what it does meanwhile, and all stand still sooner than all have been
+            // saved.
+            return Some(Protocol::Barrier);
+        }
+        is_time.then_some(self.protocol)
+    }
+
+    fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     fn begin(&mut self) -> Result<bool, String> {

@@ -4,6 +4,7 @@ use super::folders;
 use super::live::metrics;
 use super::log::LogOptions;
 use super::note;
+use chares::checkpoint::Protocol;
 use clap::{Args, ValueEnum, value_parser};
 use loadbalance::balance::{BALANCERS, Choice};
 use runtime::config::{ClusterConfig, ConfigError, NodeConfig, Transport};
@@ -63,6 +64,9 @@ pub(crate) struct RunOptions {
     /// saved at once
     #[arg(long, value_name = "TIME|STEPS", value_parser = every, default_value = "10m")]
     pub(crate) checkpoint_every: Every,
+    /// How it is saved: PEs stand still until nothing is on its way, or each packs what it has and goes on
+    #[arg(long, value_name = "HOW", value_enum, default_value = "barrier")]
+    pub(crate) checkpoint_protocol: CheckpointProtocol,
     /// How many checkpoints the folder keeps, at least 2
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(2..), default_value = "2")]
     pub(crate) checkpoint_keep: u32,
@@ -90,6 +94,24 @@ pub(crate) struct RunOptions {
     /// Move chares to other PEs at random moments that follow from this seed (slow; finds mistakes)
     #[arg(long, hide = true, value_name = "SEED")]
     pub(crate) wander: Option<u64>,
+}
+
+/// How a run is saved while it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+pub(crate) enum CheckpointProtocol {
+    /// All PEs stand still until nothing is on its way: soon, if no entry method takes long
+    Barrier,
+    /// Nobody stands still: what was on its way is saved, too
+    Snapshot,
+}
+
+impl From<CheckpointProtocol> for Protocol {
+    fn from(protocol: CheckpointProtocol) -> Self {
+        match protocol {
+            CheckpointProtocol::Barrier => Self::Barrier,
+            CheckpointProtocol::Snapshot => Self::Snapshot,
+        }
+    }
 }
 
 /// How often a run is saved.

@@ -45,9 +45,11 @@ impl Asked {
     /// If its options are not those of a run.
     pub(crate) fn new(name: &str, matches: &ArgMatches, line: Vec<String>) -> Result<Self, Failure> {
         let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
-        let is_timed = matches.value_source("checkpoint_every") == Some(ValueSource::CommandLine);
-        if is_timed && options.checkpoint.is_none() {
-            let sentence = "--checkpoint-every: say where the run is to be saved, too: --checkpoint DIR";
+        let is_said = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let said = ["checkpoint_every", "checkpoint_protocol"].into_iter().find(is_said);
+        if let Some(said) = said.filter(|_| options.checkpoint.is_none()) {
+            let option = said.replace('_', "-");
+            let sentence = format!("--{option}: say where the run is to be saved, too: --checkpoint DIR");
             return Err(Failure::new(Kind::Usage, sentence));
         }
         Ok(Self { name: name.into(), matches: matches.clone(), options, line, from: None })

@@ -204,6 +204,9 @@ fn keep_saving(options: &mut RunOptions, dir: &Path, (matches, then): (&ArgMatch
         if !is_said("checkpoint_every") {
             options.checkpoint_every = before.checkpoint_every;
         }
+        if !is_said("checkpoint_protocol") {
+            options.checkpoint_protocol = before.checkpoint_protocol;
+        }
         if !is_said("checkpoint_keep") {
             options.checkpoint_keep = before.checkpoint_keep;
         }

@@ -183,7 +183,8 @@ fn drive_and_show(
     let (source, is_quiet, described) = (options.speed, options.quiet, Arc::clone(&hub));
     let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
     let limit = options.timeout.zip(job.ends_at());
-    let schedule = Schedule { every: options.checkpoint_every, limit, is_quiet };
+    let protocol = options.checkpoint_protocol.into();
+    let schedule = Schedule { every: options.checkpoint_every, protocol, limit, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
         changes::tell_who_leaves(main, &described, is_quiet);
         changes::let_nodes_join(main, &described, (source, &started.kernel, &config), is_quiet);

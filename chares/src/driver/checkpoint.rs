@@ -3,8 +3,11 @@
 use super::Driver;
 use super::keeping::{AllPacked, Done, Keeping, count_kept};
 use super::outcomes::{Compared, Outcomes};
+use super::snapshot::Open;
 use super::variables::{Made, Variables};
-use crate::checkpoint::{GoOn, Keeper, Kept, Outcome, Placing, Restored, SavedDriver, SavedRun, VERSION};
+use crate::checkpoint::{
+    GoOn, Keeper, Kept, Outcome, Placing, Protocol, Restored, SavedDriver, SavedRun, VERSION,
+};
 use crate::program::RunError;
 use crate::pup;
 use runtime::codec::Order;
@@ -30,6 +33,8 @@ const KEPT_PART: u64 = 4;
 const FLUSH_MAX: Duration = Duration::from_secs(60);
 /// The same of what nodes share, a single message of which may be large.
 pub(super) const SHARED_MAX: Duration = Duration::from_secs(600);
+/// Why a driver cannot be saved that has results which are no bytes.
+pub(super) const NOT_TAKEN: &str = "the driver has not taken what it sent to itself";
 /// How long to wait before it is looked again whether something is on its way.
 const FLUSH_LOOK: Duration = Duration::from_millis(1);
 
@@ -39,7 +44,9 @@ pub(super) struct History {
     /// Who keeps checkpoints, if anybody does, and does not keep one now.
     keeper: Option<Box<dyn Keeper>>,
     /// The checkpoint that is being kept.
-    keeping: Option<Keeping>,
+    pub(super) keeping: Option<Keeping>,
+    /// The snapshot that it is of, until that is over.
+    pub(super) snapshot: Option<Open>,
     /// What came of the last one.
     kept: Option<Result<Kept, String>>,
     pub(super) outcomes: Outcomes,
@@ -105,9 +112,14 @@ impl History {
         self.keeper.is_some() || self.keeping.is_some()
     }
 
-    /// Whether a checkpoint has begun that is not complete.
+    /// Whether a checkpoint has begun that is not complete, or was given up while PEs had not all been cut.
     pub(super) fn is_keeping(&self) -> bool {
-        self.keeping.is_some()
+        self.keeping.is_some() || self.snapshot.is_some()
+    }
+
+    /// The checkpoint that is being kept cannot be taken.
+    pub(super) fn fail_keeping(&self, why: String) {
+        self.keeping.iter().for_each(|keeping| keeping.fail(why.clone()));
     }
 
     /// Whether what the driver does now is inside something that is remembered as a whole.
@@ -227,7 +239,12 @@ impl Driver {
             let sentence = "this run keeps no checkpoints: start it with `--checkpoint DIR`";
             return Ok(Err(Failure::new(Kind::Unavailable, sentence).into()));
         }
-        self.take_checkpoint()?;
+        // A run that ends then needs not go on meanwhile.
+        let protocol = match &self.history.keeper {
+            Some(keeper) if !stop => keeper.protocol(),
+            _ => Protocol::Barrier,
+        };
+        self.take_checkpoint(protocol)?;
         self.finish_keeping()?;
         let kept = match self.history.kept.clone() {
             Some(Ok(kept)) => kept,
@@ -253,8 +270,11 @@ impl Driver {
 
     /// Takes a checkpoint if one is due, and none is being kept. Only where the driver waits for what may take long.
     pub(super) fn checkpoint_if_due(&mut self, is_good_moment: bool) -> Result<(), RunError> {
-        let is_due = self.history.keeper.as_mut().is_some_and(|keeper| keeper.is_due(is_good_moment));
-        if is_due { self.take_checkpoint() } else { Ok(()) }
+        if self.history.is_keeping() {
+            return Ok(());
+        }
+        let due = self.history.keeper.as_mut().and_then(|keeper| keeper.is_due(is_good_moment));
+        due.map_or(Ok(()), |protocol| self.take_checkpoint(protocol))
     }
 
     /// Waits until the checkpoint is complete, or given up, that is being kept, if one is: to be called when the driver is done.
@@ -262,11 +282,12 @@ impl Driver {
     /// # Errors
     /// If the run fails meanwhile.
     pub fn finish_keeping(&mut self) -> Result<(), RunError> {
-        self.wait_until(|main| main.history.keeping.is_none().then_some(()))
+        self.wait_until(|main| (!main.history.is_keeping()).then_some(()))
     }
 
-    /// Takes a checkpoint: when this returns all PEs go on, and what they have packed is being kept, unless that cannot be done.
-    fn take_checkpoint(&mut self) -> Result<(), RunError> {
+    /// Takes a checkpoint: when this returns the driver is of it, and goes on; all PEs, too, or each as soon as it is of it. What
+    /// they have packed is being kept, unless that cannot be done.
+    fn take_checkpoint(&mut self, protocol: Protocol) -> Result<(), RunError> {
         let _span = tracing::info_span!("checkpoint").entered();
         let began = Instant::now();
         self.history.kept = None;
@@ -289,8 +310,11 @@ impl Driver {
             }
         }
         let since = self.history.complete.filter(|_| has_last);
-        // While PEs stand still, the driver's waits take no other.
-        self.inside(|main| main.have_all_packed(since))?;
+        match protocol {
+            // While PEs stand still, the driver's waits take no other.
+            Protocol::Barrier => self.inside(|main| main.have_all_packed(since))?,
+            Protocol::Snapshot => self.begin_snapshot(since),
+        }
         if is_awaited { self.finish_keeping() } else { Ok(()) }
     }
 
@@ -351,31 +375,43 @@ impl Driver {
         if self.flush()?.is_none() {
             return Ok(Err(format!("messages were on their way for {} s", FLUSH_MAX.as_secs())));
         }
-        let header = |of| RecordHeader { pe: PeId::DRIVER, of };
-        // What was added on nodes that have left, or before the checkpoint that this run has gone on from, is here.
-        let earlier = self.history.sums.iter();
-        let earlier = earlier.flat_map(|(id, parts)| parts.iter().map(|part| (*id, part.clone())));
-        let sums = self.pe.node().variables().sums().into_iter().chain(earlier);
-        let sums: Vec<_> = sums.map(|(id, packed)| (header(RecordOf::Sum(id)), packed)).collect();
-        let loads = self.pe.node().known_loads().into_iter();
-        let loads = loads.map(|known| (header(RecordOf::Loads), pup::pack(&known)));
         if let Some(keeping) = &self.history.keeping {
-            let shared = self.pe.node().shared_records().into_iter().chain(sums).chain(loads);
-            shared.for_each(|(header, packed)| keeping.keep_shared(header, packed));
+            let shared = self.pe.node().shared_records();
+            shared.into_iter().for_each(|(header, packed)| keeping.keep_shared(header, packed));
         }
-        let checkpoint = self.history.begun;
+        self.keep_sums_and_loads();
         self.history.checkpoint.paused.clear();
-        // What nodes still count as held could be as much as they may hold now.
-        for (node, bytes) in std::mem::take(&mut self.history.kept_bytes) {
-            self.pe.node().order(node, Order::Kept(bytes), Packed::default());
-        }
-        let sent_bytes_max = self.sent_bytes_max();
-        self.order_all_paused(PeOrder::Save(Save { checkpoint, since, sent_bytes_max }));
+        let save = self.order_to_save(since);
+        self.order_all_paused(PeOrder::Save(save));
         let pes = self.all_pes() as usize;
         self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))?;
         let packed = std::mem::take(&mut self.history.checkpoint.paused).into_values();
         let records = packed.sum::<Result<u64, String>>();
         Ok(records.and_then(|records| Ok((self.saved_driver()?, records))))
+    }
+
+    /// Keeps what has been added to accumulators on the launcher, and what is known of loads.
+    pub(super) fn keep_sums_and_loads(&self) {
+        let header = |of| RecordHeader { pe: PeId::DRIVER, of };
+        // What was added on nodes that have left, or before the checkpoint that this run has gone on from, is here.
+        let earlier = self.history.sums.iter();
+        let earlier = earlier.flat_map(|(id, parts)| parts.iter().map(|part| (*id, part.clone())));
+        let sums = self.pe.node().sums().all().into_iter().chain(earlier);
+        let sums = sums.map(|(id, packed)| (header(RecordOf::Sum(id)), packed));
+        let loads = self.pe.node().known_loads().into_iter();
+        let loads = loads.map(|known| (header(RecordOf::Loads), pup::pack(&known)));
+        if let Some(keeping) = &self.history.keeping {
+            sums.chain(loads).for_each(|(header, packed)| keeping.keep_shared(header, packed));
+        }
+    }
+
+    /// What PEs are told that are to be saved.
+    pub(super) fn order_to_save(&mut self, since: Option<u32>) -> Save {
+        // What nodes still count as held could be as much as they may hold now.
+        for (node, bytes) in std::mem::take(&mut self.history.kept_bytes) {
+            self.pe.node().order(node, Order::Kept(bytes), Packed::default());
+        }
+        Save { checkpoint: self.history.begun, since, sent_bytes_max: self.sent_bytes_max() }
     }
 
     /// How much a node may have on its way that is not kept yet.
@@ -384,12 +420,12 @@ impl Driver {
         (SENT_BYTES / nodes).clamp(*SENT_NODE_BYTES.start(), *SENT_NODE_BYTES.end())
     }
 
-    fn saved_driver(&mut self) -> Result<Packed, String> {
+    pub(super) fn saved_driver(&mut self) -> Result<Packed, String> {
         let mut slots = Vec::new();
         for (slot, waiting) in &mut self.slots {
             let copy = |payload: &Payload| match payload {
                 Payload::Packed(packed) => Ok(Payload::Packed(Arc::clone(packed))),
-                Payload::Value(_) => Err("the driver has not taken what it sent to itself".to_string()),
+                Payload::Value(_) => Err(NOT_TAKEN.to_string()),
             };
             slots.push((*slot, waiting.iter().map(copy).collect::<Result<Vec<_>, _>>()?));
         }

@@ -11,6 +11,7 @@ use runtime::ids::{NodeId, PeId};
 use runtime::monitor::requests::Answer;
 use runtime::monitor::wire::NodeSnapshot;
 use runtime::node::Recruit;
+use runtime::proto::snapshot::Carried;
 use runtime::topology::Topology;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,6 +29,8 @@ pub(super) struct Nodes {
     names: BTreeMap<NodeId, String>,
     /// The last counters of those that have left.
     left: Vec<NodeSnapshot>,
+    /// What is missing of each colour in what the others have sent and received.
+    pub(super) left_carried: [Carried; 2],
     /// Those whose processes have ended.
     ended: BTreeSet<NodeId>,
     on_left: Option<OnLeft>,
@@ -49,6 +52,7 @@ impl Nodes {
         Self {
             names: names.collect(),
             left: Vec::new(),
+            left_carried: [Carried::default(); 2],
             ended: BTreeSet::new(),
             on_left: None,
             own_rates: OwnRates::new(&[], topology),
@@ -250,6 +254,7 @@ impl Driver {
                 self.nodes.name(leaving)
             )));
         }
+        self.note_who_has_left()?;
         node.resume_quiescence();
         let mut went: BTreeMap<NodeId, usize> = BTreeMap::new();
         moves.iter().for_each(|(_, to)| *went.entry(*to).or_default() += 1);

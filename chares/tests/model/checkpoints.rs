@@ -1,6 +1,6 @@
 //! Runs that are saved on their way, and go on from there on other nodes: every test of this folder does so too.
 
-use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing, Restored, SavedRun};
+use chares::checkpoint::{GoOn, Keeper, Kept, Mapping, Placing, Protocol, Restored, SavedRun};
 use chares::prelude::*;
 use chares::{InProcess, On, Program};
 use runtime::checkpoint::{Record, SavedVariable};
@@ -25,6 +25,15 @@ impl Snapshot {
     /// How many chares it holds.
     pub(crate) fn chares(&self) -> usize {
         self.records.iter().filter(|(header, _)| matches!(header.of, RecordOf::Chare(_))).count()
+    }
+
+    /// How many records it holds of messages that were on their way, by the PEs that received them.
+    pub(crate) fn late(&self) -> Vec<PeId> {
+        let late = self.records.iter().filter_map(|(header, _)| match header.of {
+            RecordOf::Late { by } => Some(by),
+            _ => None,
+        });
+        late.collect()
     }
 
     /// Bytes of what PEs keep beside their chares.
@@ -83,6 +92,7 @@ pub(crate) struct InMemory {
     under_way: Snapshot,
     taken: Arc<Mutex<Vec<Snapshot>>>,
     is_awaited: bool,
+    protocol: Protocol,
 }
 
 /// More are not taken of one run.
@@ -104,10 +114,21 @@ impl InMemory {
         Self { is_awaited: false, ..self }
     }
 
+    /// Nobody stands still for it.
+    pub(crate) fn by_snapshot(self) -> Self {
+        Self { protocol: Protocol::Snapshot, ..self.meanwhile() }
+    }
+
     /// One whenever the rule says so.
     pub(crate) fn by(rule: impl FnMut(bool) -> bool + Send + 'static) -> (Self, Arc<Mutex<Vec<Snapshot>>>) {
         let (taken, under_way) = (Arc::default(), Snapshot::default());
-        let keeper = Self { rule: Box::new(rule), under_way, taken: Arc::clone(&taken), is_awaited: true };
+        let keeper = Self {
+            rule: Box::new(rule),
+            under_way,
+            taken: Arc::clone(&taken),
+            is_awaited: true,
+            protocol: Protocol::Barrier,
+        };
         (keeper, taken)
     }
 }
@@ -129,8 +150,9 @@ pub(crate) fn run_and_keep<R>(
 }
 
 impl Keeper for InMemory {
-    fn is_due(&mut self, is_good_moment: bool) -> bool {
-        (self.rule)(is_good_moment) && self.taken.lock().unwrap().len() < MOST
+    fn is_due(&mut self, is_good_moment: bool) -> Option<Protocol> {
+        let is_due = (self.rule)(is_good_moment) && self.taken.lock().unwrap().len() < MOST;
+        is_due.then_some(self.protocol)
     }
     fn begin(&mut self) -> Result<bool, String> {
         self.under_way = Snapshot::default();
@@ -169,19 +191,22 @@ impl Keeper for InMemory {
 pub(crate) fn run_and_go_on(
     program: impl Fn() -> Program,
     mix: &InProcess,
-    (every, may_move): (u32, bool),
+    (every, may_move, protocol): (u32, bool, Protocol),
     drive: impl Fn(&mut Driver) -> Result<(), RunError>,
 ) -> usize {
-    let (keeper, taken) = InMemory::new(every);
-    let mut keeper = Some(keeper);
-    let keeper = Mutex::new(keeper.take());
+    let new = || {
+        let (keeper, taken) = InMemory::new(every);
+        if protocol == Protocol::Snapshot { (keeper.by_snapshot(), taken) } else { (keeper, taken) }
+    };
+    let (keeper, taken) = new();
+    let keeper = Mutex::new(Some(keeper));
     let first = program().run_in_process(mix, |main| {
         if let Some(keeper) = keeper.lock().unwrap().take() {
             main.keep_checkpoints(Box::new(keeper));
         }
         drive(main)
     });
-    first.unwrap_or_else(|e| panic!("{mix:?}, every {every}: {e}"));
+    first.unwrap_or_else(|e| panic!("{mix:?}, every {every}, {protocol:?}: {e}"));
     let taken = std::mem::take(&mut *taken.lock().unwrap());
     let total: u32 = mix.pes.iter().sum();
     let others = [
@@ -196,8 +221,8 @@ pub(crate) fn run_and_go_on(
         let go_on = snapshot.go_on_placed(mapping, &[1.0, 0.5]);
         // Of the last run checkpoints are taken too, and from one of those another goes on.
         let is_last = number + 1 == taken.len();
-        let (keeper, again) = is_last.then(|| InMemory::new(every)).unzip();
-        let from = || format!("from checkpoint {number} of {mix:?} on {pes:?}");
+        let (keeper, again) = is_last.then(new).unzip();
+        let from = || format!("from checkpoint {number} ({protocol:?}) of {mix:?} on {pes:?}");
         let gone_on = go_on_elsewhere(program(), mix, (go_on, keeper), pes, &drive);
         gone_on.unwrap_or_else(|e| panic!("{}: {e}", from()));
         if let Some(again) = again.and_then(|again| again.lock().unwrap().pop()) {

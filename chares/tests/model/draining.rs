@@ -49,7 +49,8 @@ pub(crate) fn run_and_drain(
             waits > EVERY && waits % EVERY == EVERY - 1
         });
         taken = kept;
-        main.keep_checkpoints(Box::new(keeper.meanwhile()));
+        let keeper = if mix.always_pup { keeper.by_snapshot() } else { keeper.meanwhile() };
+        main.keep_checkpoints(Box::new(keeper));
         drive(main)?;
         let answers: Vec<Answer> = answers.try_iter().filter_map(|answer| answer.try_recv().ok()).collect();
         for (number, answer) in answers.iter().enumerate() {

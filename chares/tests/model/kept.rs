@@ -1,7 +1,7 @@
 //! Runs that go on while a checkpoint of them is kept, however long that takes.
 
 use crate::checkpoints::{InMemory, Snapshot, count, counting, go_on_elsewhere};
-use chares::checkpoint::{Keeper, Kept};
+use chares::checkpoint::{Keeper, Kept, Protocol};
 use chares::prelude::*;
 use chares::{InProcess, RunError};
 use runtime::checkpoint::SavedVariable;
@@ -20,7 +20,7 @@ struct Slow {
 }
 
 impl Keeper for Slow {
-    fn is_due(&mut self, is_good_moment: bool) -> bool {
+    fn is_due(&mut self, is_good_moment: bool) -> Option<Protocol> {
         self.keeper.is_due(is_good_moment)
     }
     fn begin(&mut self) -> Result<bool, String> {

@@ -23,11 +23,13 @@ mod search;
 mod sections;
 mod seeds;
 mod showing;
+mod snapshots;
 mod state;
 mod tasks;
 mod turns;
 mod variables;
 
+use chares::checkpoint::Protocol;
 use chares::{Driver, InProcess, Program, RunError};
 
 /// Runs on all mixes of nodes, with messages moved and with all packed, and with chares that stay and that move.
@@ -59,7 +61,14 @@ fn on_mixes(
             }
             // At every wait, or at some of them.
             let every = if always_pup { 4 } else { 1 };
-            checkpoints::run_and_go_on(&program, &mix, (every, may_move), &drive);
+            let protocols: &[Protocol] = match (always_pup, wander) {
+                (true, Some(_)) => &[Protocol::Barrier, Protocol::Snapshot],
+                (true, None) | (false, Some(1)) => &[Protocol::Barrier],
+                _ => &[Protocol::Snapshot],
+            };
+            for protocol in protocols {
+                checkpoints::run_and_go_on(&program, &mix, (every, may_move, *protocol), &drive);
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ const COLLECTION: &str = "collection";
 const LOADS: &str = "loads";
 /// The type of the records of what a PE has beside its chares.
 const PE: &str = "PE";
+/// The same for messages that were on their way to it.
+const LATE: &str = "late";
 
 /// What one thing of a run was at the checkpoint: a chare, or what a scheduler, a node or the driver knew.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +40,7 @@ pub struct Record {
 pub enum Kind {
     /// The state of one chare.
     Chare,
-    /// A scheduler's own state: its queue, open reductions, places.
+    /// A scheduler's own state: its queue, open reductions, places; and messages that were on their way to it.
     Pe,
     /// What nodes share: collections, variables.
     Node,
@@ -56,6 +58,7 @@ impl Record {
                 (Kind::Chare, pe.0, type_name.into(), collection.0, index.0)
             }
             RecordOf::Pe => (Kind::Pe, pe.0, PE.into(), 0, [0; 3]),
+            RecordOf::Late { by } => (Kind::Pe, pe.0, LATE.into(), 0, [by.0, 0, 0]),
             RecordOf::Sum(id) => shared(SUM, id, [0; 3]),
             RecordOf::Loads => shared(LOADS, 0, [0; 3]),
             RecordOf::Collection => shared(COLLECTION, 0, [0; 3]),
@@ -73,6 +76,7 @@ impl Record {
             ElementId { collection: CollectionId(self.collection), index: ElementIndex(self.index) };
         let (pe, of) = match (self.kind, self.type_name.as_str()) {
             (Kind::Chare, _) => (PeId(self.pe), RecordOf::Chare(element)),
+            (Kind::Pe, LATE) => (PeId(self.pe), RecordOf::Late { by: PeId(self.index[0]) }),
             (Kind::Pe, _) => (PeId(self.pe), RecordOf::Pe),
             (Kind::Node, SUM) => (PeId::DRIVER, RecordOf::Sum(self.collection)),
             (Kind::Node, COLLECTION) => (PeId::DRIVER, RecordOf::Collection),

@@ -315,7 +315,7 @@ impl Gate {
         let address = |text: &str| text.parse::<SocketAddr>().ok();
         fabric.set_addresses(table.nodes.iter().map(|n| address(&n.address)).collect());
         node.connect(Arc::clone(fabric) as Arc<dyn Fabric>);
-        node.begin_with(table.is_init);
+        node.begin_with(table.is_init, table.colour);
         node.find_saved_by(Sight::new(Arc::clone(&self.program)));
         let ended = Arc::clone(&self.ended);
         node.on_end(move || ended.notify_one());

@@ -105,6 +105,7 @@ impl Node {
         self.take_in(node, &entry);
         self.listeners.tell_supervision(LauncherEvent::Admitted);
         welcome.table.is_init = self.is_init();
+        welcome.table.colour = self.colour();
         self.order(node, Order::Welcome(Box::new(welcome)), Packed::default());
         for (header, packed) in self.shared_records() {
             if let Err(why) = self.give(node, header, packed) {
@@ -165,7 +166,7 @@ impl Node {
         let Some(this) = self.this.upgrade() else { return };
         for pe in new {
             let order = Target::Order(PeOrder::Pause);
-            self.pes.push(pe, Envelope::new(order, i32::MIN, Payload::packed(Packed::default())));
+            self.pes.push(pe, None, Envelope::new(order, i32::MIN, Payload::packed(Packed::default())));
             // Its own PEs have the cores one by one; they are shared by those that come.
             if let Err(error) = start_pe(&this, pe, self.settings.cores.clone()) {
                 self.fail(format!("{pe:?} cannot go on on {:?}: no thread: {error}", self.id));

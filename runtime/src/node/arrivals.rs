@@ -121,7 +121,7 @@ impl<'a> Checks<'a> {
         match of {
             RecordOf::Chare(element) => self.kind_of(element.collection).map(|_| ()),
             RecordOf::Variable { id, .. } | RecordOf::Sum(id) => self.check_id(CollectionId(*id)).map(|_| ()),
-            RecordOf::Pe | RecordOf::Collection | RecordOf::Loads => Ok(()),
+            RecordOf::Pe | RecordOf::Late { .. } | RecordOf::Collection | RecordOf::Loads => Ok(()),
         }
     }
 
@@ -397,6 +397,7 @@ impl<'a> Checks<'a> {
                         unknown(format!("{pe:?} on its way to where it is"))
                     }
                     PeOrder::HandOver { to } => self.check_moves(&[(*pe, *to)]),
+                    PeOrder::Cut | PeOrder::Close => impossible("an order that only all PEs of a node get"),
                     PeOrder::PrepareKernel { .. }
                     | PeOrder::Measure { .. }
                     | PeOrder::DropKernel
@@ -419,7 +420,9 @@ impl<'a> Checks<'a> {
                     impossible(format!("{node:?} as one more node"))
                 }
             }
-            Order::Ask(_) | Order::Kept(_) | Order::End => Ok(()),
+            Order::Ask(_) | Order::Kept(_) | Order::Cut(_) | Order::Count(..) | Order::Close | Order::End => {
+                Ok(())
+            }
         }
     }
 
@@ -446,22 +449,29 @@ impl<'a> Checks<'a> {
             ControlToLauncher::Phase(phase) if phase.name.len().max(phase.detail.len()) > NAME_MAX_BYTES => {
                 impossible(format!("a name of {} bytes", phase.name.len().max(phase.detail.len())))
             }
-            ControlToLauncher::Paused(pe, paused) => {
-                let is_short = paused.as_ref().err().is_none_or(|why| why.len() <= NAME_MAX_BYTES);
-                let is_sane = is_short && self.is_or_was_node_of(from, *pe);
-                if is_sane { Ok(()) } else { impossible(format!("said in the name of {pe:?}")) }
+            ControlToLauncher::Paused(pe, paused) | ControlToLauncher::Closed(pe, paused) => {
+                self.check_done(from, *pe, paused.as_ref().err())
             }
+            ControlToLauncher::HasCut(pe, cut) => self.check_done(from, *pe, cut.as_ref().err()),
             ControlToLauncher::Reading(pe, _) if !self.is_node_of(from, *pe) => {
                 impossible(format!("said in the name of {pe:?}"))
             }
             ControlToLauncher::Joining(_)
             | ControlToLauncher::Reading(..)
+            | ControlToLauncher::Counted(..)
             | ControlToLauncher::GoodMoment
             | ControlToLauncher::Quiescence(_)
             | ControlToLauncher::Fault(_)
             | ControlToLauncher::LinkLost(..)
             | ControlToLauncher::Phase(_) => Ok(()),
         }
+    }
+
+    /// Checks that a node says of one of its PEs that it has done something, or why not.
+    fn check_done(&self, from: NodeId, pe: PeId, why_not: Option<&String>) -> Checked {
+        let is_short = why_not.is_none_or(|why| why.len() <= NAME_MAX_BYTES);
+        let is_sane = is_short && self.is_or_was_node_of(from, pe);
+        if is_sane { Ok(()) } else { impossible(format!("said in the name of {pe:?}")) }
     }
 
     /// Checks what a node says of the loads of its chares.

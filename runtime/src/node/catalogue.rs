@@ -3,20 +3,24 @@
 use crate::collection::Collection;
 use crate::envelope::CollectionId;
 use crate::object::ProgramTable;
+use crate::proto::snapshot::Colour;
 use dashmap::DashMap;
-use std::sync::Arc;
+use rustc_hash::FxHashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The program's chare types, and the collections whose descriptions have arrived.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     program: Arc<ProgramTable>,
     collections: DashMap<CollectionId, Arc<Collection>>,
+    /// While a snapshot is open: the colour of what is not of it, and those that were made in that.
+    later: Mutex<Option<(Colour, FxHashSet<CollectionId>)>>,
 }
 
 impl Catalogue {
     /// A program without any collection.
     pub(super) fn new(program: Arc<ProgramTable>) -> Self {
-        Self { program, collections: DashMap::new() }
+        Self { program, collections: DashMap::new(), later: Mutex::default() }
     }
 
     /// Chare types and kernels of the program.
@@ -34,13 +38,29 @@ impl Catalogue {
         id.as_singles().or_else(|| self.collection(id).map(|known| known.chare_type))
     }
 
-    /// All descriptions that have arrived.
+    /// All descriptions that have arrived, but for those that are not of a snapshot that is open.
     pub(super) fn all(&self) -> Vec<Arc<Collection>> {
-        self.collections.iter().map(|known| Arc::clone(&known)).collect()
+        let later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_later = |id: &CollectionId| later.as_ref().is_some_and(|(_, later)| later.contains(id));
+        let known = self.collections.iter().filter(|known| !is_later(known.key()));
+        known.map(|known| Arc::clone(&known)).collect()
     }
 
-    /// A description has arrived.
-    pub(super) fn add(&self, collection: Collection) {
+    /// A snapshot begins, of which those are not that will be made in this colour; or it is over.
+    pub(super) fn set_later(&self, colour: Option<Colour>) {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        *later = colour.map(|colour| (colour, FxHashSet::default()));
+    }
+
+    /// A description has arrived, of who has made it in that colour.
+    pub(super) fn add(&self, colour: Option<Colour>, collection: Collection) {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((later, made)) = &mut *later
+            && colour == Some(*later)
+        {
+            made.insert(collection.id);
+        }
+        drop(later);
         self.collections.insert(collection.id, Arc::new(collection));
     }
 }

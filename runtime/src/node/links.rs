@@ -1,12 +1,13 @@
 //! What leaves a node and comes to it by links, counted.
 
-use crate::codec::{Header, encode};
+use crate::codec::{Header, encode_in};
 use crate::envelope::Packed;
 use crate::frame::{Class, Fabric, SendError};
 use crate::ids::NodeId;
 use crate::monitor::profile::SentTo;
 use crate::pe::tally::LATER_NODES;
 use crate::progress::Progress;
+use crate::proto::snapshot::Colour;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,19 +33,35 @@ struct Peak {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Traffic {
-    messages: AtomicU64,
+    messages: [AtomicU64; COLOURS],
     bytes: AtomicU64,
 }
 
+/// Messages are counted by their colours, and those that have none.
+const COLOURS: usize = 3;
+/// How many of each colour.
+pub(super) type ByColour = [u64; COLOURS];
+
+/// Where those of a colour are counted.
+pub(super) fn place_of(colour: Option<Colour>) -> usize {
+    colour.map_or(COLOURS - 1, |colour| colour as usize)
+}
+
 impl Traffic {
-    fn add(&self, messages: u64, bytes: u64) {
-        self.messages.fetch_add(messages, Ordering::Relaxed);
+    fn add(&self, colour: usize, messages: u64, bytes: u64) {
+        self.messages[colour].fetch_add(messages, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Messages and bytes so far.
     pub(super) fn read(&self) -> (u64, u64) {
-        (self.messages.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+        let messages = self.messages.iter().map(|one| one.load(Ordering::Relaxed)).sum();
+        (messages, self.bytes.load(Ordering::Relaxed))
+    }
+
+    fn messages_of(&self, colour: Colour) -> u64 {
+        // What was counted before is seen by who hears of anything that came later.
+        self.messages[colour as usize].load(Ordering::SeqCst)
     }
 }
 
@@ -80,19 +97,19 @@ impl Links {
     /// Hands a message to the fabric and counts it; its bytes.
     pub(super) fn send<H: Header>(
         &self,
-        to: NodeId,
+        (to, colour): (NodeId, Option<Colour>),
         header: &H,
         payload: Packed,
     ) -> (u64, Result<(), SendError>) {
         debug_assert_eq!(to == NodeId::LAUNCHER, H::IS_FOR_LAUNCHER, "{header:?} is not for {to:?}");
         let Some(fabric) = self.fabric(to) else { return (0, Ok(())) };
         let class = H::class(payload.len_bytes());
-        let frame = encode(header, payload);
+        let frame = encode_in(colour, header, payload);
         let bytes = frame.len_bytes() as u64;
         if class != Class::Control
             && let Some(sent) = self.sent.get(usize::from(to.0)).or(self.sent.last())
         {
-            sent.add(1, bytes);
+            sent.add(place_of(colour), 1, bytes);
         }
         (bytes, fabric.send(to, class, frame))
     }
@@ -104,10 +121,21 @@ impl Links {
     }
 
     /// Counts frames of a class that have arrived.
-    pub(super) fn received(&self, class: Class, frames: usize, bytes: u64) {
-        if class != Class::Control {
-            self.received.add(frames as u64, bytes);
+    pub(super) fn received(&self, class: Class, frames: ByColour, bytes: u64) {
+        if class == Class::Control {
+            return;
         }
+        self.received.bytes.fetch_add(bytes, Ordering::Relaxed);
+        for (counted, frames) in self.received.messages.iter().zip(frames).filter(|(_, frames)| *frames > 0) {
+            counted.fetch_add(frames, Ordering::SeqCst);
+        }
+    }
+
+    /// Frames of a colour that have left, but for those that who sent them has counted, and that have arrived.
+    pub(super) fn carried(&self, colour: Colour) -> (u64, u64) {
+        // In this order, so that whatever what came has caused to be sent is among what left.
+        let received = self.received.messages_of(colour);
+        (self.sent.iter().map(|sent| sent.messages_of(colour)).sum(), received)
     }
 
     /// What was sent to each node and not counted by who sent it.

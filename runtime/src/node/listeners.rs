@@ -11,7 +11,8 @@ use crate::monitor::requests::Asked;
 use crate::monitor::samples::Samples;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::proto::membership::JoinAnswer;
-use crate::saved::{Paused, ToKeep};
+use crate::proto::snapshot::{Carried, Colour};
+use crate::saved::{Cut, Paused, ToKeep};
 use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
 use tokio::sync::mpsc::UnboundedSender;
@@ -19,8 +20,8 @@ use tokio::sync::mpsc::UnboundedSender;
 /// What the driver's waits react to.
 #[derive(Debug)]
 pub enum DriverEvent {
-    /// A result for one of its waiting places.
-    Slot(u64, Payload),
+    /// A result for one of its waiting places, in the colour of who sent it.
+    Slot(Option<Colour>, u64, Payload),
     /// The search for quiescence waits for a moment that [`Node::pump_quiescence`](super::Node::pump_quiescence) tells.
     QuiescenceDue,
     /// No message was anywhere at a moment since that search began, except those held for elements that
@@ -41,6 +42,12 @@ pub enum DriverEvent {
     Answer(u32, Box<NodeSnapshot>),
     /// A PE that stands still has done what it was told.
     Paused(PeId, Paused),
+    /// A PE has been cut.
+    HasCut(PeId, Cut),
+    /// What a node has carried of a colour, in the round of this number.
+    Counted(NodeId, u32, Carried),
+    /// A PE has said all that came late to it, in so many records.
+    Closed(PeId, Paused),
     /// A PE has read so many bytes of what was saved of it so far.
     Reading(PeId, u64),
     /// A chare says that now is a good moment for a checkpoint.

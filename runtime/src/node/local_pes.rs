@@ -14,6 +14,7 @@ use crate::pe::tally::Tally;
 use crate::pe::told::Told;
 use crate::priority::Priority;
 use crate::proto::quiescence::Counts;
+use crate::proto::snapshot::Colour;
 use crate::topology::Topology;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
@@ -127,7 +128,9 @@ impl LocalPes {
             Box::new(Slot { inbox: Inbox::default(), account, said: Said::default() })
         };
         if let Some(slot) = self.slots.get(pe) {
-            slot.get_or_init(new).account.begins_at(now_ns);
+            let slot = slot.get_or_init(new);
+            slot.inbox.begins();
+            slot.account.begins_at(now_ns);
         }
     }
 
@@ -192,46 +195,68 @@ impl LocalPes {
         self.backlog.0.load(Ordering::Relaxed)
     }
 
-    /// Puts an envelope into a PE.
-    pub(crate) fn push(&self, pe: PeId, envelope: Envelope) {
-        self.inbox(pe).push(envelope);
+    /// Puts an envelope into a PE, of who sent it in that colour, or of nobody.
+    pub(crate) fn push(&self, pe: PeId, colour: Option<Colour>, envelope: Envelope) {
+        self.inbox(pe).push(colour, envelope);
     }
 
     /// The same for one that came by a link in a frame of so many bytes.
-    pub(super) fn push_arrived(&self, pe: PeId, mut envelope: Envelope, len_bytes: u64) {
+    pub(super) fn push_arrived(
+        &self,
+        pe: PeId,
+        colour: Option<Colour>,
+        mut envelope: Envelope,
+        len_bytes: u64,
+    ) {
         envelope.backlog_bytes = len_bytes;
         self.backlog.0.fetch_add(len_bytes, Ordering::Relaxed);
-        self.push(pe, envelope);
+        self.push(pe, colour, envelope);
     }
 
-    /// Puts messages into a PE that came by a link one behind the other, and have so many bytes; takes all of them.
-    pub(super) fn push_run(&self, pe: PeId, messages: &mut Vec<Incoming>, len_bytes: u64) {
+    /// Puts messages of one colour into a PE that came by a link one behind the other, and have so many bytes; takes all of them.
+    pub(super) fn push_run(
+        &self,
+        (pe, colour): (PeId, Option<Colour>),
+        messages: &mut Vec<Incoming>,
+        len_bytes: u64,
+    ) {
         self.backlog.0.fetch_add(len_bytes, Ordering::Relaxed);
         let inbox = self.inbox(pe);
         match messages.pop() {
-            Some(only) if messages.is_empty() => inbox.push(only.into_envelope()),
+            Some(only) if messages.is_empty() => inbox.push(colour, only.into_envelope()),
             last => {
                 messages.extend(last);
-                inbox.push_run(std::mem::take(messages));
+                inbox.push_run(colour, std::mem::take(messages));
             }
         }
     }
 
     /// Puts an envelope into each of these PEs that came in one frame.
-    pub(super) fn push_to_all(&self, pes: &[u32], target: &Target, priority: &Priority, payload: &Packed) {
+    pub(super) fn push_to_all(
+        &self,
+        (pes, colour): (&[u32], Option<Colour>),
+        target: &Target,
+        priority: &Priority,
+        payload: &Packed,
+    ) {
         let payload = Arc::new(payload.clone());
         for pe in pes.iter().copied().map(PeId) {
             let envelope =
                 Envelope::new(target.clone(), priority.clone(), Payload::Packed(Arc::clone(&payload)));
-            self.push_arrived(pe, envelope, payload.len_bytes() as u64);
+            self.push_arrived(pe, colour, envelope, payload.len_bytes() as u64);
         }
     }
 
     /// Stops all PEs after the entry methods that run now.
     pub(super) fn stop(&self) {
         for slot in self.slots() {
-            slot.inbox.push(Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default())));
+            slot.inbox.push(None, Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default())));
         }
+    }
+
+    /// Messages of a colour that they have counted themselves when they left.
+    pub(super) fn small_sent_of(&self, colour: Colour) -> u64 {
+        self.all_accounts().map(|account| account.tally().sent_of(colour)).sum()
     }
 
     /// What all of them and the driver have created and processed.

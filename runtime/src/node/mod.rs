@@ -4,6 +4,7 @@ mod arranging;
 mod arrivals;
 mod catalogue;
 mod control_groups;
+mod cutting;
 mod held;
 mod links;
 mod listeners;
@@ -16,6 +17,7 @@ pub(crate) mod processors;
 mod router;
 mod run_state;
 mod saving;
+mod sums;
 mod telling;
 pub mod variables;
 
@@ -38,12 +40,14 @@ use crate::object::{ChareType, ProgramTable};
 use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
+use crate::proto::snapshot::Colour;
 use crate::saved::FindSaved;
 use crate::spin::Spin;
 use crate::topology::Topology;
 use arranging::Tables;
 use arrivals::Checks;
 use catalogue::Catalogue;
+use cutting::Cutting;
 use held::Held;
 use links::Links;
 use listeners::Hearing;
@@ -57,6 +61,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use sums::Sums;
 use variables::Variables;
 
 /// How a node behaves; the same on all nodes of a run unless the nodes file says otherwise.
@@ -123,6 +128,8 @@ pub struct Node {
     listeners: Hearing,
     state: RunState,
     variables: Variables,
+    sums: Sums,
+    cutting: Cutting,
     quiescence: Mutex<Quiescence>,
     host_memory: memory::HostMemory,
     host_processors: HostProcessors,
@@ -164,6 +171,8 @@ impl Node {
             listeners: Hearing::default(),
             state: RunState::new(topology.pe_count()),
             variables: Variables::default(),
+            sums: Sums::default(),
+            cutting: Cutting::default(),
             quiescence: Mutex::new(Quiescence::among(id, topology.members().collect())),
             host_memory: memory::HostMemory::default(),
             host_processors: HostProcessors::allowed(),
@@ -236,6 +245,12 @@ impl Node {
     #[must_use]
     pub fn variables(&self) -> &Variables {
         &self.variables
+    }
+
+    /// What its PEs have added to accumulators.
+    #[must_use]
+    pub fn sums(&self) -> &Sums {
+        &self.sums
     }
 
     /// Relative speeds of all PEs of the run, the fastest 1.0; all 1.0 until measured.
@@ -422,10 +437,10 @@ impl Node {
         self.order_all(&Order::Collect(id));
     }
 
-    /// Makes a collection known here and on all nodes, whose PEs then construct its elements. Bytes that left
-    /// from here for that.
-    pub fn create(&self, collection: Collection, init: Packed) -> u64 {
-        self.spread(Spread::Announcement(Announcement::Collection(collection)), init)
+    /// Makes a collection known here and on all nodes, whose PEs then construct its elements, for somebody of that colour. Bytes
+    /// that left from here for that.
+    pub fn create(&self, colour: Colour, collection: Collection, init: Packed) -> u64 {
+        self.spread(colour, Spread::Announcement(Announcement::Collection(collection)), init)
     }
 
     /// Ends all nodes in good order.
@@ -459,9 +474,14 @@ impl Node {
         self.listeners.tell_driver(DriverEvent::Recruited(recruited));
     }
 
-    /// Whether initialisation goes on where a node joins later.
-    pub(crate) fn begin_with(&self, is_init: bool) {
+    /// Whether initialisation goes on where a node joins later, and the colour that all have there.
+    pub(crate) fn begin_with(&self, is_init: bool, colour: Colour) {
         self.state.set_init(is_init);
+        self.cutting.begin_with(colour);
+        if colour != Colour::default() {
+            self.variables.change_colour();
+            self.variables.close();
+        }
     }
 
     /// Makes the driver's waits fail with this.
@@ -481,7 +501,7 @@ impl Node {
 
     /// Tells a node with PEs to do something. Only on the launcher.
     pub fn order(&self, to: NodeId, order: Order, payload: Packed) {
-        self.send_frame(to, &ControlToNode::Order(order), payload);
+        self.send_frame((to, None), &ControlToNode::Order(order), payload);
     }
 
     /// Whether the run has ended here.
@@ -495,22 +515,35 @@ impl Node {
         self.pes.account(PeId::DRIVER).processed();
     }
 
-    /// Sets a variable on all nodes; the driver hears `VariableSet` from each if `acknowledge`.
-    pub fn set_variable(&self, id: u64, kind: VariableKind, origin: PeId, packed: Packed, acknowledge: bool) {
+    /// Sets a variable on all nodes, for a PE of that colour; the driver hears `VariableSet` from each if `acknowledge`.
+    pub fn set_variable(
+        &self,
+        (origin, colour): (PeId, Colour),
+        id: u64,
+        kind: VariableKind,
+        packed: Packed,
+        acknowledge: bool,
+    ) {
         let acknowledge = acknowledge.then_some(self.id);
         let variable = Announcement::Variable { id, kind, origin, acknowledge };
-        self.spread(Spread::Announcement(variable), packed);
+        self.spread(colour, Spread::Announcement(variable), packed);
     }
 
-    /// Relays `ready` to `callback` when every node has acknowledged the variable.
-    pub(crate) fn expect_everywhere(&self, id: u64, callback: CallbackTarget, ready: Packed) {
+    /// Relays `ready` to `callback` when every node has acknowledged the variable, which a PE of that colour has set.
+    pub(crate) fn expect_everywhere(
+        &self,
+        by: (PeId, Colour),
+        id: u64,
+        callback: CallbackTarget,
+        ready: Packed,
+    ) {
         let missing = self.topology().members().collect();
-        self.variables.expect(id, missing, callback, ready);
+        self.variables.expect(id, missing, (callback, ready), by);
     }
 
-    /// Gives the driver a result for which it waits under this number.
-    pub(crate) fn take_result(&self, slot: u64, result: Payload) {
-        self.listeners.tell_driver(DriverEvent::Slot(slot, result));
+    /// Gives the driver a result for which it waits under this number, in the colour of who sent it.
+    pub(crate) fn take_result(&self, colour: Option<Colour>, slot: u64, result: Payload) {
+        self.listeners.tell_driver(DriverEvent::Slot(colour, slot, result));
     }
 
     /// Its PEs.
@@ -531,16 +564,17 @@ impl Node {
 
     /// A node has a variable in place; if it was the last, whoever waits for that is told.
     fn acknowledged(&self, by: NodeId, id: u64) {
-        self.variables.acknowledged(by, id, |callback, ready| {
+        self.variables.acknowledged(by, id, |callback, ready, colour| {
             let nodes = self.topology().compute_nodes();
             let Some(node) = nodes.iter().find(|node| **node == self.id).or(nodes.first()).copied() else {
                 return;
             };
             let (pe, message) = (PeId(self.topology().pes(node)[0]), ToPe::Relay(Box::new(callback)));
             if node == self.id {
-                self.pes.push(pe, Envelope::new(message, 0, Payload::packed(ready)));
+                self.pes.push(pe, Some(colour), Envelope::new(message, 0, Payload::packed(ready)));
             } else {
-                self.send_frame(node, &WorkToNode::to_pe(pe, Priority::ORDINARY, message), ready);
+                let header = WorkToNode::to_pe(pe, Priority::ORDINARY, message);
+                self.send_frame((node, Some(colour)), &header, ready);
             }
         });
     }
@@ -554,9 +588,15 @@ impl Node {
         self.quiescence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a message to its link; its bytes. One that the link refuses ends the run, named.
-    pub(crate) fn send_frame<H: Named>(&self, to: NodeId, header: &H, payload: Packed) -> u64 {
-        let (bytes, outcome) = self.links.send(to, header, payload);
+    /// Hands a message to its link, in the colour of who sends it, if anybody does; its bytes. One that the link refuses ends the
+    /// run, named.
+    pub(crate) fn send_frame<H: Named>(
+        &self,
+        (to, colour): (NodeId, Option<Colour>),
+        header: &H,
+        payload: Packed,
+    ) -> u64 {
+        let (bytes, outcome) = self.links.send((to, colour), header, payload);
         if let Err(error) = outcome {
             self.not_sent(to, header, &error);
         }

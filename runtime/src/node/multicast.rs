@@ -10,13 +10,15 @@ use crate::envelope::{CollectionId, ElementIndex, Envelope, MembersHere, Packed,
 use crate::ids::PeId;
 use crate::mark::Mark;
 use crate::priority::Priority;
+use crate::proto::snapshot::Colour;
 use crate::proto::tree::ARITY;
 use std::sync::Arc;
 
 impl Node {
-    /// Sends a message to members of a section; gives the bytes that leave this node.
+    /// Sends a message to members of a section, in the colour of who says it; gives the bytes that leave this node.
     pub(crate) fn multicast(
         &self,
+        colour: Option<Colour>,
         (collection, entry, mark): (CollectionId, u16, Mark),
         priority: Priority,
         members: MembersByPe,
@@ -29,7 +31,7 @@ impl Node {
         for (pe, members) in here {
             let target = Target::Section(Box::new(MembersHere { collection, members, entry, mark }));
             let envelope = Envelope::new(target, priority.clone(), Payload::Packed(Arc::clone(&shared)));
-            self.pes.push_arrived(pe, envelope, payload.len_bytes() as u64);
+            self.pes.push_arrived(pe, colour, envelope, payload.len_bytes() as u64);
         }
         let node_of = |part: &(PeId, Vec<ElementIndex>)| self.topology().node_of(part.0);
         let by_node: Vec<&[_]> = elsewhere.chunk_by(|a, b| node_of(a) == node_of(b)).collect();
@@ -42,7 +44,7 @@ impl Node {
                 mark,
                 members: run.concat(),
             };
-            bytes += self.send_frame(node_of(&run[0][0]), &header, payload.clone());
+            bytes += self.send_frame((node_of(&run[0][0]), colour), &header, payload.clone());
         }
         bytes
     }
@@ -105,7 +107,7 @@ mod tests {
         let id = CollectionId::made_by(PeId::DRIVER, 1);
         let placement = Placement::Cyclic { pe_count };
         let array = Collection::new(id, 0, [200, 1, 1], placement, false, pe_count).unwrap();
-        launcher.create(array, Packed::default());
+        launcher.create(Colour::White, array, Packed::default());
         (net, id)
     }
 
@@ -142,7 +144,7 @@ mod tests {
         elements(1).into_iter().map(with_home).for_each(|(pe, at)| members.entry(pe).or_default().push(at));
         let mark = Mark { from: PeId(4), number: 77 };
         let what = (id, 0, mark);
-        all[3].multicast(what, Priority::ORDINARY, members.into_iter().collect(), &Packed::default());
+        all[3].multicast(None, what, Priority::ORDINARY, members.into_iter().collect(), &Packed::default());
         let sections: Vec<MembersHere> = all.iter().flat_map(sections).collect();
         assert!(sections.len() > 50 && sections.iter().all(|section| section.mark == mark), "{sections:?}");
     }

@@ -1,11 +1,12 @@
 //! What a node does with what links bring, and how things reach all nodes.
 
 use super::arrivals::plain;
+use super::links::{ByColour, place_of};
 use super::variables::INIT_OVER;
 use super::{BalancingEvent, DriverEvent, LauncherEvent, Node};
 use crate::codec::{
     Announcement, ControlToLauncher, ControlToNode, Order, Refusal, ScatterPart, Spread, WorkToLauncher,
-    WorkToNode, decode,
+    WorkToNode, decode, decode_in,
 };
 use crate::collection::Collection;
 use crate::envelope::{CollectionId, Envelope, Packed, Payload, PeOrder, Target, ToPe};
@@ -18,6 +19,7 @@ use crate::pe::inbox::Incoming;
 use crate::priority::Priority;
 use crate::proto::ProtocolError;
 use crate::proto::quiescence::{QuiescenceMessage, QuiescenceOutput};
+use crate::proto::snapshot::Colour;
 use crate::proto::tree::TreeOver;
 use crate::scatter;
 use bytes::Bytes;
@@ -29,27 +31,31 @@ impl Receiver for Node {
     }
 
     fn receive_all(&self, from: NodeId, class: Class, frames: &mut Vec<Frame>) {
-        let (count, len_bytes) =
-            (frames.len(), frames.iter().map(|frame| frame.len_bytes() as u64).sum::<u64>());
+        let len_bytes = frames.iter().map(|frame| frame.len_bytes() as u64).sum::<u64>();
         if let Err(refusal) = self.checks().check_sender(from) {
             frames.clear();
             return self.refuse(from, &refusal);
         }
         let (mut batch, is_launcher) = (Batch::new(), self.id == NodeId::LAUNCHER);
+        let mut counts = ByColour::default();
         for frame in frames.drain(..) {
             let accepted = match class {
-                Class::Control if is_launcher => self.accept_control_to_launcher(from, frame),
-                Class::Control => self.accept_control(from, frame),
+                Class::Control if is_launcher => self.accept_control_to_launcher(from, frame).map(|()| None),
+                Class::Control => self.accept_control(from, frame).map(|()| None),
                 Class::Small | Class::Large if is_launcher => self.accept_work_to_launcher(from, frame),
                 Class::Small | Class::Large => self.accept_work(from, frame, &mut batch),
             };
-            if let Err(refusal) = accepted {
-                self.refuse(from, &refusal);
+            match accepted {
+                Ok(colour) => counts[place_of(colour)] += 1,
+                Err(refusal) => {
+                    counts[place_of(None)] += 1;
+                    self.refuse(from, &refusal);
+                }
             }
         }
         self.pass_batch(&mut batch);
         // Only now, so that what is counted has arrived where it goes: a checkpoint waits for that.
-        self.links.received(class, count, len_bytes);
+        self.links.received(class, counts, len_bytes);
     }
 
     fn backlog_bytes(&self) -> u64 {
@@ -64,9 +70,10 @@ impl Receiver for Node {
     }
 }
 
-/// Messages that came one behind the other for one PE, and go into its inbox together.
+/// Messages of one colour that came one behind the other for one PE, and go into its inbox together.
 struct Batch {
     pe: PeId,
+    colour: Option<Colour>,
     messages: Vec<Incoming>,
     len_bytes: u64,
     /// The PE that sent the last message.
@@ -78,7 +85,14 @@ struct Batch {
 
 impl Batch {
     fn new() -> Self {
-        Self { pe: PeId::DRIVER, messages: Vec::new(), len_bytes: 0, from: PeId::DRIVER, known: None }
+        Self {
+            pe: PeId::DRIVER,
+            colour: None,
+            messages: Vec::new(),
+            len_bytes: 0,
+            from: PeId::DRIVER,
+            known: None,
+        }
     }
 
     /// Whether a message needs no check, because all that would be checked is as in the one before.
@@ -107,20 +121,22 @@ impl Node {
     fn pass_batch(&self, batch: &mut Batch) {
         if !batch.messages.is_empty() {
             let len_bytes = std::mem::take(&mut batch.len_bytes);
-            self.pes.push_run(batch.pe, &mut batch.messages, len_bytes);
+            self.pes.push_run((batch.pe, batch.colour), &mut batch.messages, len_bytes);
         }
     }
 
-    fn accept_work(&self, from: NodeId, frame: Frame, batch: &mut Batch) -> Result<(), Refusal> {
+    /// Does what a frame says; its colour.
+    fn accept_work(&self, from: NodeId, frame: Frame, batch: &mut Batch) -> Result<Option<Colour>, Refusal> {
         let len_bytes = frame.len_bytes() as u64;
-        let (header, payload) = decode::<WorkToNode>(frame)?;
+        let (colour, header, payload) = decode_in::<WorkToNode>(frame)?;
         if !batch.vouches_for(&header) {
             self.checks().check_work(from, &header)?;
             batch.known = None;
         }
-        if !matches!(header, WorkToNode::ToPe { .. }) {
+        if !matches!(header, WorkToNode::ToPe { .. }) || colour != batch.colour {
             // What comes later must not overtake it.
             self.pass_batch(batch);
+            batch.colour = colour;
         }
         match header {
             WorkToNode::ToPe { pe, priority, mark, mut message } => {
@@ -144,11 +160,11 @@ impl Node {
                 batch.messages.push(Incoming { target, priority, packed, backlog_bytes: len_bytes });
             }
             WorkToNode::Spread { root, what } => {
-                self.pass_on(root, &what, &payload);
-                self.take_spread(what, payload);
+                self.pass_on((root, colour), &what, &payload);
+                self.take_spread(colour, what, payload);
             }
             WorkToNode::Multicast { collection, entry, priority, mark, members } => {
-                self.multicast((collection, entry, mark), priority, members, &payload);
+                self.multicast(colour, (collection, entry, mark), priority, members, &payload);
             }
             WorkToNode::Scatter { collection, entry, from, number, parts } => {
                 let messages = scatter::open(parts, &payload)?;
@@ -159,15 +175,17 @@ impl Node {
                 self.take_record(header, packed)?;
             }
         }
-        Ok(())
+        Ok(colour)
     }
 
-    fn accept_work_to_launcher(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
-        let (header, payload) = decode::<WorkToLauncher>(frame)?;
+    fn accept_work_to_launcher(&self, from: NodeId, frame: Frame) -> Result<Option<Colour>, Refusal> {
+        let (colour, header, payload) = decode_in::<WorkToLauncher>(frame)?;
         self.checks().check_work_to_launcher(from, &header)?;
         match header {
-            WorkToLauncher::Result(slot) => self.take_result(slot, Payload::packed(payload)),
-            WorkToLauncher::Announcement(announcement) => self.take_announcement(announcement, payload),
+            WorkToLauncher::Result(slot) => self.take_result(colour, slot, Payload::packed(payload)),
+            WorkToLauncher::Announcement(announcement) => {
+                self.take_announcement(colour, announcement, payload);
+            }
             WorkToLauncher::Loads => {
                 let unreadable = |error| Refusal::Impossible(format!("loads that do not decode: {error}"));
                 let loads = postcard::from_bytes(&payload.body).map_err(unreadable)?;
@@ -179,7 +197,7 @@ impl Node {
                 self.listeners.tell_driver(DriverEvent::Record(from, record, payload));
             }
         }
-        Ok(())
+        Ok(colour)
     }
 
     fn accept_control(&self, from: NodeId, frame: Frame) -> Result<(), Refusal> {
@@ -235,59 +253,60 @@ impl Node {
         self.fail(format!("{from:?} sent {:?} a message that it refuses: {why}", self.id));
     }
 
-    /// Makes something reach every node that has PEs, this one included if it has. Bytes that left from here
-    /// for that.
-    pub(crate) fn spread(&self, what: Spread, payload: Packed) -> u64 {
-        let mut bytes = 0;
+    /// Makes something reach every node that has PEs, this one included if it has, in the colour of who says it. Bytes that left
+    /// from here for that.
+    pub(crate) fn spread(&self, colour: Colour, what: Spread, payload: Packed) -> u64 {
+        let (mut bytes, colour) = (0, Some(colour));
         if self.id == NodeId::LAUNCHER {
             // It is not part of the tree: whatever it spreads begins at the first node.
             if let Some(root) = self.topology().compute_nodes().first().copied() {
                 let header = WorkToNode::Spread { root, what: what.clone() };
-                bytes += self.send_frame(root, &header, payload.clone());
+                bytes += self.send_frame((root, colour), &header, payload.clone());
             }
         } else {
-            bytes += self.pass_on(self.id, &what, &payload);
+            bytes += self.pass_on((self.id, colour), &what, &payload);
             if let Spread::Announcement(announcement) = &what {
                 // The driver may be handed a proxy of it, so the launcher has to know it too.
                 let header = WorkToLauncher::Announcement(announcement.clone());
-                bytes += self.send_frame(NodeId::LAUNCHER, &header, payload.clone());
+                bytes += self.send_frame((NodeId::LAUNCHER, colour), &header, payload.clone());
             }
         }
-        self.take_spread(what, payload);
+        self.take_spread(colour, what, payload);
         bytes
     }
 
-    fn pass_on(&self, root: NodeId, what: &Spread, payload: &Packed) -> u64 {
+    fn pass_on(&self, (root, colour): (NodeId, Option<Colour>), what: &Spread, payload: &Packed) -> u64 {
         let Some(tree) = TreeOver::new(self.topology().compute_nodes(), root) else { return 0 };
         let header = || WorkToNode::Spread { root, what: what.clone() };
-        tree.children(self.id).map(|child| self.send_frame(child, &header(), payload.clone())).sum()
+        let pass = |child| self.send_frame((child, colour), &header(), payload.clone());
+        tree.children(self.id).map(pass).sum()
     }
 
-    fn take_spread(&self, what: Spread, payload: Packed) {
+    fn take_spread(&self, colour: Option<Colour>, what: Spread, payload: Packed) {
         match what {
             Spread::Broadcast { collection, entry, priority, mark } => {
                 self.pes.push_to_all(
-                    self.topology().pes(self.id),
+                    (self.topology().pes(self.id), colour),
                     &Target::All { collection, entry, mark },
                     &priority,
                     &payload,
                 );
             }
-            Spread::Announcement(announcement) => self.take_announcement(announcement, payload),
+            Spread::Announcement(announcement) => self.take_announcement(colour, announcement, payload),
         }
     }
 
-    fn take_announcement(&self, announcement: Announcement, payload: Packed) {
+    fn take_announcement(&self, colour: Option<Colour>, announcement: Announcement, payload: Packed) {
         match announcement {
             Announcement::Collection(collection) => {
                 let id = collection.id;
-                self.catalogue.add(collection);
-                let here = self.topology().pes(self.id);
+                self.catalogue.add(colour, collection);
+                let here = (self.topology().pes(self.id), colour);
                 self.pes.push_to_all(here, &Target::Create(id), &Priority::ORDINARY, &payload);
             }
             Announcement::Variable { id, kind, origin, acknowledge } => {
-                self.variables.arrive(id, kind, origin, payload);
-                if let Some(node) = acknowledge {
+                let is_in_place = self.variables.arrive(colour, (id, kind, origin), payload, acknowledge);
+                if let Some(node) = acknowledge.filter(|_| is_in_place) {
                     self.acknowledge(node, id);
                 }
             }
@@ -322,10 +341,15 @@ impl Node {
             Order::Arrange(moves) => self.adopt(&moves),
             Order::Admit(node, entry) => self.take_in(node, &entry),
             Order::Collect(id) => {
-                let sum = self.variables.collect(id).unwrap_or_default();
-                self.send_frame(NodeId::LAUNCHER, &ControlToLauncher::Collected(id), sum);
+                let sum = self.sums.collect(id).unwrap_or_default();
+                self.send_frame((NodeId::LAUNCHER, None), &ControlToLauncher::Collected(id), sum);
             }
             Order::Kept(bytes) => self.held.kept(bytes),
+            Order::Cut(save) => self.cut_all(save),
+            Order::Count(round, colour) => {
+                self.tell_launcher(ControlToLauncher::Counted(round, self.carried(colour)));
+            }
+            Order::Close => self.close_all(),
             Order::ToPe(pe, order) => {
                 if matches!(order, PeOrder::HandOver { .. }) {
                     // What others have taken over is not to be told by this node as well.
@@ -338,7 +362,7 @@ impl Node {
                 let is_urgent = matches!(order, PeOrder::Migrate | PeOrder::Pause | PeOrder::DropKernel);
                 let priority = if is_urgent { i32::MIN } else { 0 };
                 let envelope = Envelope::new(Target::Order(order), priority, Payload::packed(payload));
-                self.pes.push_arrived(pe, envelope, len_bytes);
+                self.pes.push_arrived(pe, None, envelope, len_bytes);
             }
             Order::End => {
                 self.state.told_to_end();
@@ -400,6 +424,17 @@ impl Node {
             ControlToLauncher::Reading(pe, bytes) => {
                 self.listeners.tell_driver(DriverEvent::Reading(pe, bytes));
             }
+            ControlToLauncher::HasCut(pe, cut) => {
+                let cut = cut.map_err(|why| plain(&why));
+                self.listeners.tell_driver(DriverEvent::HasCut(pe, cut));
+            }
+            ControlToLauncher::Counted(round, carried) => {
+                self.listeners.tell_driver(DriverEvent::Counted(from, round, carried));
+            }
+            ControlToLauncher::Closed(pe, closed) => {
+                let closed = closed.map_err(|why| plain(&why));
+                self.listeners.tell_driver(DriverEvent::Closed(pe, closed));
+            }
             ControlToLauncher::GoodMoment => self.listeners.tell_driver(DriverEvent::GoodMoment),
             ControlToLauncher::Paused(pe, paused) => {
                 let paused = paused.map_err(|why| plain(&why));
@@ -412,7 +447,7 @@ impl Node {
 
     /// Sends a message of the runtime itself to a node with PEs.
     pub(super) fn control(&self, to: NodeId, control: ControlToNode) {
-        self.send_frame(to, &control, Packed::default());
+        self.send_frame((to, None), &control, Packed::default());
     }
 
     /// Tells the launcher something, which may be this node.
@@ -422,12 +457,12 @@ impl Node {
                 self.refuse(self.id, &refusal);
             }
         } else {
-            self.send_frame(NodeId::LAUNCHER, &said, Packed::default());
+            self.send_frame((NodeId::LAUNCHER, None), &said, Packed::default());
         }
     }
 
     /// Tells the node that waits for it that a variable is in place here.
-    fn acknowledge(&self, node: NodeId, id: u64) {
+    pub(super) fn acknowledge(&self, node: NodeId, id: u64) {
         match node {
             NodeId::LAUNCHER => self.tell_launcher(ControlToLauncher::VariableSet(id)),
             node if node == self.id => self.acknowledged(node, id),

@@ -38,12 +38,12 @@ impl Node {
 
     /// Sends a record to a node: that of its PE, or any where it is of no PE.
     pub(crate) fn hand_over(&self, to: NodeId, sent: Sent, packed: Packed) {
-        self.send_frame(to, &WorkToNode::Record(sent), packed);
+        self.send_frame((to, None), &WorkToNode::Record(sent), packed);
     }
 
     /// Sends something to the launcher, to be saved.
     pub(crate) fn save(&self, record: ToKeep, packed: Packed) {
-        self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Record(record), packed);
+        self.send_frame((NodeId::LAUNCHER, None), &WorkToLauncher::Record(record), packed);
     }
 
     /// What is packed here to be saved, and not kept yet.
@@ -107,16 +107,22 @@ impl Node {
                     |error| Refusal::Impossible(format!("a collection that does not decode: {error}"));
                 let collection: Collection = postcard::from_bytes(&payload.body).map_err(unreadable)?;
                 self.checks().check_collection(&collection)?;
-                self.catalogue.add(collection);
+                self.catalogue.add(None, collection);
             }
-            RecordOf::Variable { id, kind, origin } => self.variables.arrive(id, kind, origin, payload),
-            RecordOf::Chare(_) | RecordOf::Pe if header.pe != PeId::DRIVER => {
+            RecordOf::Variable { id, kind, origin } => {
+                self.variables.arrive(None, (id, kind, origin), payload, None);
+            }
+            RecordOf::Chare(_) | RecordOf::Pe | RecordOf::Late { .. } if header.pe != PeId::DRIVER => {
                 let (pe, len_bytes) = (header.pe, payload.len_bytes() as u64);
                 let target = Target::Record(Box::new(header));
                 let envelope = Envelope::new(target, Priority::ORDINARY, Payload::Packed(Arc::new(payload)));
-                self.pes.push_arrived(pe, envelope, len_bytes);
+                self.pes.push_arrived(pe, None, envelope, len_bytes);
             }
-            RecordOf::Sum(_) | RecordOf::Chare(_) | RecordOf::Pe | RecordOf::Loads => {
+            RecordOf::Sum(_)
+            | RecordOf::Chare(_)
+            | RecordOf::Pe
+            | RecordOf::Late { .. }
+            | RecordOf::Loads => {
                 return impossible("a record of nobody here");
             }
         }

@@ -67,7 +67,7 @@ impl Node {
         match postcard::to_stdvec(&loads) {
             Ok(body) => {
                 let payload = Packed { body: body.into(), attachments: Vec::new() };
-                self.send_frame(NodeId::LAUNCHER, &WorkToLauncher::Loads, payload);
+                self.send_frame((NodeId::LAUNCHER, None), &WorkToLauncher::Loads, payload);
             }
             Err(error) => tracing::error!("loads cannot be told: {error}"),
         }

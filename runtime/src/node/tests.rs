@@ -5,6 +5,7 @@ use crate::digest::Digest;
 use crate::envelope::{PeOrder, Target};
 use crate::frame::Receiver;
 use crate::pe::scheduler::Scheduler;
+use crate::proto::snapshot::Colour;
 use crate::saved::{RecordHeader, RecordOf, Save, SavedHere, SavedPlace, SavedRecords};
 use crate::transport::loopback::LoopbackNet;
 use std::sync::mpsc::{Receiver as Events, channel};
@@ -64,10 +65,10 @@ fn a_pe_is_not_saved_before_whom_a_write_once_variable_is_ready_for_is_told() {
     let (nodes, events) = launcher_and_node();
     let order = |order| {
         let nothing = Payload::packed(Packed::default());
-        nodes[1].pes().push(PeId(0), Envelope::new(Target::Order(order), Priority::ORDINARY, nothing));
+        nodes[1].pes().push(PeId(0), None, Envelope::new(Target::Order(order), Priority::ORDINARY, nothing));
     };
     let ready = Packed { body: b"it is everywhere".to_vec().into(), attachments: Vec::new() };
-    nodes[1].expect_everywhere(7, CallbackTarget::Ignore, ready.clone());
+    nodes[1].expect_everywhere((PeId(0), Colour::White), 7, CallbackTarget::Ignore, ready.clone());
     order(PeOrder::Pause);
     let node = Arc::clone(&nodes[1]);
     let pe = std::thread::spawn(move || Scheduler::new(&node, PeId(0)).run());
@@ -89,7 +90,7 @@ fn a_pe_is_not_saved_before_whom_a_write_once_variable_is_ready_for_is_told() {
     let saved = records[0].as_ref().expect_err("its record");
     assert!(saved.body.windows(ready.body.len()).any(|part| part == &ready.body[..]), "the message is in it");
     let nothing = Payload::packed(Packed::default());
-    nodes[1].pes().push(PeId(0), Envelope::new(Target::Stop, Priority::ORDINARY, nothing));
+    nodes[1].pes().push(PeId(0), None, Envelope::new(Target::Stop, Priority::ORDINARY, nothing));
     pe.join().unwrap();
 }
 
@@ -101,7 +102,11 @@ fn what_comes_to_a_pe_before_its_record_is_not_lost() {
         let (nodes, events) = launcher_and_node();
         let push = |target, body: &[u8]| {
             let packed = Packed { body: body.to_vec().into(), attachments: Vec::new() };
-            nodes[1].pes().push(PeId(0), Envelope::new(target, Priority::ORDINARY, Payload::packed(packed)));
+            nodes[1].pes().push(
+                PeId(0),
+                None,
+                Envelope::new(target, Priority::ORDINARY, Payload::packed(packed)),
+            );
         };
         push(Target::Order(PeOrder::Pause), &[]);
         let node = Arc::clone(&nodes[1]);
@@ -144,7 +149,7 @@ fn what_a_pe_was_told_before_it_stands_still_is_done_before() {
     assert_eq!(said(&events), Ok(0), "it counts from the beginning");
     order(PeOrder::Resume);
     let nothing = Payload::packed(Packed::default());
-    nodes[1].pes().push(PeId(0), Envelope::new(Target::Stop, Priority::ORDINARY, nothing));
+    nodes[1].pes().push(PeId(0), None, Envelope::new(Target::Stop, Priority::ORDINARY, nothing));
     pe.join().unwrap();
     let counts = nodes[1].pes().counts();
     assert_eq!(counts.created, counts.processed);
@@ -173,7 +178,11 @@ fn a_pe_reads_what_its_node_finds_and_says_how_much_that_is() {
     for (finds, read) in [(false, 0), (true, 1), (false, 0)] {
         let (nodes, events) = launcher_and_node();
         let push = |target, packed: Packed| {
-            nodes[1].pes().push(PeId(0), Envelope::new(target, Priority::ORDINARY, Payload::packed(packed)));
+            nodes[1].pes().push(
+                PeId(0),
+                None,
+                Envelope::new(target, Priority::ORDINARY, Payload::packed(packed)),
+            );
         };
         let order = |order| push(Target::Order(order), Packed::default());
         nodes[1].find_saved_by(Found(record.clone().filter(|_| finds)));

@@ -7,6 +7,7 @@ use super::told::Told;
 use crate::ids::NodeId;
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
+use crate::proto::snapshot::Colour;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -181,9 +182,9 @@ impl Account {
 
     /// The same for a message that the node does not count itself; the tally knows for which node.
     #[inline]
-    pub fn left_small(&self, to: NodeId, bytes: u64) {
+    pub fn left_small(&self, to: NodeId, colour: Colour, bytes: u64) {
         bump(&self.sent_bytes, bytes);
-        self.tally.sent(to, bytes);
+        self.tally.sent(to, colour, bytes);
     }
 
     /// A chare has done so many units of what the driver counts.

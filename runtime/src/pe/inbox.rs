@@ -2,6 +2,7 @@
 
 use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::priority::Priority;
+use crate::proto::snapshot::Colour;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,8 @@ struct State {
     is_asleep: bool,
     /// Whether the PE is to look at the clock.
     is_asked_to_look: bool,
+    /// The colour of the message that was put in last.
+    colour: Colour,
 }
 
 /// What is put into an inbox at once.
@@ -39,6 +42,8 @@ pub enum Arrival {
     Run(Vec<Incoming>),
     /// No message: the PE is to look at the clock.
     Look,
+    /// No message: those behind this have another colour than those before.
+    Colour(Colour),
 }
 
 /// A message as a link brought it. It becomes an envelope on the thread of its PE: memory that one thread takes and
@@ -61,7 +66,7 @@ impl Arrival {
         match self {
             Self::One(envelope) => take(envelope),
             Self::Run(messages) => messages.into_iter().for_each(|message| take(message.into_envelope())),
-            Self::Look => {}
+            Self::Look | Self::Colour(_) => {}
         }
     }
 }
@@ -76,20 +81,30 @@ impl Incoming {
 }
 
 impl Inbox {
-    /// Adds an envelope and wakes the PE if it sleeps.
-    pub fn push(&self, envelope: Envelope) {
+    /// Somebody else takes what arrives from now on, who expects messages to be white until he is told something else.
+    pub fn begins(&self) {
+        let mut state = self.lock();
+        if state.colour != Colour::default() {
+            let colour = state.colour;
+            state.arrivals.push_back(Arrival::Colour(colour));
+            self.waiting.store(state.count.max(1), Ordering::Release);
+        }
+    }
+
+    /// Adds an envelope of who sent it in that colour, or of nobody, and wakes the PE if it sleeps.
+    pub fn push(&self, colour: Option<Colour>, envelope: Envelope) {
         if envelope.backlog_bytes > 0 {
             self.backlog_bytes.fetch_add(envelope.backlog_bytes, Ordering::Relaxed);
         }
-        self.add(Arrival::One(envelope), 1);
+        self.add(colour, Arrival::One(envelope), 1);
     }
 
-    /// Adds messages in their order, and wakes the PE if it sleeps.
-    pub fn push_run(&self, messages: Vec<Incoming>) {
+    /// Adds messages of one colour in their order, and wakes the PE if it sleeps.
+    pub fn push_run(&self, colour: Option<Colour>, messages: Vec<Incoming>) {
         let backlog_bytes = messages.iter().map(|message| message.backlog_bytes).sum();
         self.backlog_bytes.fetch_add(backlog_bytes, Ordering::Relaxed);
         let count = messages.len();
-        self.add(Arrival::Run(messages), count);
+        self.add(colour, Arrival::Run(messages), count);
     }
 
     /// Has the PE look at the clock before its next message, however few looks it takes of its own accord.
@@ -101,8 +116,12 @@ impl Inbox {
         }
     }
 
-    fn add(&self, arrival: Arrival, count: usize) {
+    fn add(&self, colour: Option<Colour>, arrival: Arrival, count: usize) {
         let mut state = self.lock();
+        if let Some(colour) = colour.filter(|colour| *colour != state.colour) {
+            state.colour = colour;
+            state.arrivals.push_back(Arrival::Colour(colour));
+        }
         state.arrivals.push_back(arrival);
         state.count += count;
         self.waiting.store(state.count, Ordering::Release);
@@ -175,12 +194,35 @@ mod tests {
         assert!(inbox.take(&mut taken) && matches!(taken.pop_front(), Some(Arrival::Look)));
         assert!(taken.is_empty() && !inbox.take(&mut taken));
         let target = Target::Create(CollectionId(7));
-        inbox.push(Envelope::new(target, 0, Payload::packed(Packed::default())));
+        inbox.push(None, Envelope::new(target, 0, Payload::packed(Packed::default())));
         inbox.ask_to_look();
         assert!(inbox.len() == 1 && inbox.take(&mut taken));
         let mut opened = 0;
         taken.drain(..).for_each(|arrival| arrival.open(|_| opened += 1));
         assert!(opened == 1 && inbox.is_empty());
+    }
+
+    #[test]
+    fn where_the_colour_changes_is_between_the_messages() {
+        let (inbox, mut taken) = (Inbox::default(), VecDeque::new());
+        let put = |colour| {
+            let target = Target::Create(CollectionId(7));
+            inbox.push(colour, Envelope::new(target, 0, Payload::packed(Packed::default())));
+        };
+        // What has none stands anywhere.
+        let (white, red) = (Some(Colour::White), Some(Colour::Red));
+        [white, None, red, None, red, white, red].into_iter().for_each(put);
+        assert!(inbox.len() == 7 && inbox.take(&mut taken));
+        let seen = |arrival: &Arrival| match arrival {
+            Arrival::Colour(colour) => Some(*colour),
+            _ => None,
+        };
+        let all: Vec<_> = taken.drain(..).map(|arrival| seen(&arrival)).collect();
+        assert_eq!(all, [None, None, red, None, None, None, white, None, red, None]);
+        inbox.begins();
+        put(red);
+        assert!(inbox.take(&mut taken));
+        assert_eq!(taken.iter().map(seen).collect::<Vec<_>>(), [red, None]);
     }
 
     #[test]
@@ -200,8 +242,8 @@ mod tests {
                     };
                     for n in (0..EACH).step_by(5) {
                         let payload = Payload::packed(Packed::default());
-                        inbox.push(Envelope::new(target(n), 0, payload));
-                        inbox.push_run((n + 1..n + 5).map(incoming).collect());
+                        inbox.push(None, Envelope::new(target(n), 0, payload));
+                        inbox.push_run(None, (n + 1..n + 5).map(incoming).collect());
                     }
                 })
             })

@@ -44,6 +44,7 @@ use crate::node::Node;
 use crate::node::naming::Named;
 use crate::payload::Unsent;
 use crate::priority::Priority;
+use crate::proto::snapshot::{Colour, Side};
 use account::Account;
 use bytes::Bytes;
 use doing::Doing;
@@ -66,6 +67,8 @@ use traffic::Counting;
 /// The PE's side of sending, creating and contributing. Owned by one thread; the driver has one too.
 pub struct Pe {
     id: PeId,
+    /// Where it is in a snapshot, and the colour of what it sends.
+    side: Side,
     node: Arc<Node>,
     account: Arc<Account>,
     queue: Queue,
@@ -140,6 +143,7 @@ impl Pe {
         let delivers_here = id != PeId::DRIVER && !node.settings().always_pup && order == QueueOrder::Fifo;
         Self {
             id,
+            side: Side::new(node.colour()),
             account: Arc::clone(node.pes().account(id)),
             delivers_here,
             is_direct: delivers_here,
@@ -180,6 +184,32 @@ impl Pe {
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// Where it is in a snapshot.
+    #[must_use]
+    #[inline]
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The colour of what it sends.
+    #[must_use]
+    #[inline]
+    pub fn colour(&self) -> Colour {
+        self.side.colour()
+    }
+
+    /// All there is of it has been saved, and whom it will have told of variables is as if that were on its way: it goes on in
+    /// the other colour. What is on its way so.
+    pub fn cut(&mut self) -> Vec<(CallbackTarget, Packed)> {
+        self.side.cut();
+        self.node.variables().cut(self.id, self.side.colour())
+    }
+
+    /// Nothing comes any more that was on its way when it was cut.
+    pub fn close(&mut self) {
+        self.side.close();
     }
 
     /// The element at `index` begins to run: it is named if it fails.
@@ -346,7 +376,8 @@ impl Pe {
     fn send_result(&mut self, slot: u64, result: &mut dyn Unsent) {
         self.account().created(1);
         if self.node.id() == NodeId::LAUNCHER {
-            self.node.take_result(slot, result.payload(!self.always_pup()));
+            let colour = Some(self.colour());
+            self.node.take_result(colour, slot, result.payload(!self.always_pup()));
         } else {
             self.write_to(NodeId::LAUNCHER, &WorkToLauncher::Result(slot), result);
         }
@@ -362,12 +393,13 @@ impl Pe {
     /// from.
     fn write_to(&mut self, node: NodeId, header: &impl Named, message: &mut dyn Unsent) {
         self.written.clear();
-        append_header(header, &mut self.written);
+        let colour = self.side.colour();
+        append_header(header, Some(colour), &mut self.written);
         let head = self.written.len();
         match message.write(&mut self.written) {
             Some(bulk) if bulk.is_empty() && self.written.len() - head < LARGE_BYTES => {
                 let bytes = self.node.send_small(node, header, &self.written);
-                self.account().left_small(node, bytes);
+                self.account().left_small(node, colour, bytes);
             }
             Some(attachments) => {
                 let body = Bytes::copy_from_slice(&self.written[head..]);
@@ -396,7 +428,7 @@ impl Pe {
         };
         self.account().created(u64::from(self.node.topology().pe_count()));
         let what = Spread::Broadcast { collection, entry, priority, mark: self.mark() };
-        let bytes = self.node.spread(what, packed);
+        let bytes = self.node.spread(self.colour(), what, packed);
         self.account().left(bytes);
     }
 
@@ -418,7 +450,7 @@ impl Pe {
         let mut made = Collection::new(id, chare_type, shape, placement, init.is_none(), begun)?;
         made.is_fixed = is_fixed;
         self.account().created(u64::from(pe_count));
-        let bytes = self.node.create(made, init.unwrap_or_default());
+        let bytes = self.node.create(self.colour(), made, init.unwrap_or_default());
         self.account().left(bytes);
         Ok(id)
     }
@@ -462,9 +494,15 @@ impl Pe {
             && let Payload::Packed(ready) = ready()
         {
             self.account().created(1);
-            self.node.expect_everywhere(id, callback, Arc::unwrap_or_clone(ready));
+            let by = (self.id, self.colour());
+            self.node.expect_everywhere(by, id, callback, Arc::unwrap_or_clone(ready));
         }
-        self.node.set_variable(id, VariableKind::Once, self.id, value, true);
+        self.set_variable(id, VariableKind::Once, value, true);
+    }
+
+    /// Sets a variable on all nodes; the driver hears `VariableSet` from each if `acknowledge`.
+    pub fn set_variable(&mut self, id: u64, kind: VariableKind, packed: Packed, acknowledge: bool) {
+        self.node.set_variable((self.id, self.colour()), id, kind, packed, acknowledge);
     }
 
     /// Sends a result to whoever wants it. A callback that no run of this program can have made ends the run,
@@ -549,7 +587,7 @@ impl Pe {
         if pe == self.id {
             self.queue.push(Envelope::new(to, priority, payload));
         } else if node == self.node.id() {
-            self.node.pes().push(pe, Envelope::new(to, priority, payload));
+            self.node.pes().push(pe, Some(self.colour()), Envelope::new(to, priority, payload));
         } else {
             self.transmit(node, &WorkToNode::to_pe(pe, priority, to), payload);
         }
@@ -560,7 +598,7 @@ impl Pe {
             tracing::error!("a value for another process was not packed");
             return;
         };
-        let bytes = self.node.send_frame(node, header, Arc::unwrap_or_clone(packed));
+        let bytes = self.node.send_frame((node, Some(self.colour())), header, Arc::unwrap_or_clone(packed));
         self.account().left(bytes);
     }
 }

@@ -110,7 +110,8 @@ mod tests {
     /// The description arrives: all elements are at home on the first PE.
     fn announce(pe: &mut Pe) {
         let placement = Placement::Bounds(vec![0, 9, 9, 9]);
-        pe.node.create(Collection::new(ARRAY, 0, [9, 1, 1], placement, true, 3).unwrap(), Packed::default());
+        let array = Collection::new(ARRAY, 0, [9, 1, 1], placement, true, 3).unwrap();
+        pe.node.create(pe.colour(), array, Packed::default());
         pe.unpark(ARRAY);
     }
 

@@ -78,9 +78,10 @@ impl Pe {
 
     fn send_bundle(&mut self, node: NodeId, (header, body): (WorkToNode, Vec<u8>)) {
         self.written.clear();
-        append_header(&header, &mut self.written);
+        let colour = self.colour();
+        append_header(&header, Some(colour), &mut self.written);
         self.written.extend_from_slice(&body);
         let bytes = self.node.send_small(node, &header, &self.written);
-        self.account().left_small(node, bytes);
+        self.account().left_small(node, colour, bytes);
     }
 }

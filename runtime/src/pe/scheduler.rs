@@ -1,5 +1,6 @@
 //! The loop of a PE: take the most urgent message, run its entry method to the end, and again.
 
+mod cutting;
 mod ending;
 mod failing;
 mod making;
@@ -8,6 +9,7 @@ mod pausing;
 mod saver;
 mod telling;
 
+pub use cutting::late_relays;
 pub use failing::panic_text;
 
 use super::Pe;
@@ -104,6 +106,8 @@ pub struct Scheduler {
     counted: [u64; 3],
     /// Sends what is packed to be saved.
     savers: Savers,
+    /// What it has to do with a snapshot.
+    snapshot: cutting::Snapshot,
 }
 
 pub(super) struct Shelf {
@@ -146,6 +150,7 @@ impl Scheduler {
             sizes: telling::Sizes::default(),
             counted: [0; 3],
             savers: Savers::default(),
+            snapshot: cutting::Snapshot::default(),
         }
     }
 
@@ -188,13 +193,27 @@ impl Scheduler {
             self.switch(PeState::Overhead);
             self.pe.timekeeper.gap_is_long();
         }
-        if !self.pe.moved.locations.is_empty() {
-            return arrived
-                .drain(..)
-                .for_each(|arrival| arrival.open(|envelope| self.find_receiver(envelope)));
+        for arrival in arrived.drain(..) {
+            if let Arrival::Colour(colour) = arrival {
+                self.snapshot.arriving = colour;
+            } else if self.snapshot.arriving != self.pe.colour() {
+                arrival.open(|envelope| self.take_of_other_colour(envelope));
+            } else if self.pe.moved.locations.is_empty() {
+                let queue = &mut self.pe.queue;
+                arrival.open(|envelope| queue.push(envelope));
+            } else {
+                arrival.open(|envelope| self.find_receiver(envelope));
+            }
         }
-        let queue = &mut self.pe.queue;
-        arrived.drain(..).for_each(|arrival| arrival.open(|envelope| queue.push(envelope)));
+    }
+
+    /// Puts what has arrived on the queue, unless it is for an element of which more is known than its home.
+    fn take_one(&mut self, envelope: Envelope) {
+        if self.pe.moved.locations.is_empty() {
+            self.pe.queue.push(envelope);
+        } else {
+            self.find_receiver(envelope);
+        }
     }
 
     /// Tells the node what of its backlog is dealt with.
@@ -338,6 +357,8 @@ impl Scheduler {
             Target::Order(PeOrder::Migrate) => self.migrate(payload)?,
             Target::Order(PeOrder::Probe) => self.probe(),
             Target::Order(PeOrder::Pause) => self.pause(),
+            Target::Order(PeOrder::Cut) => self.cut(),
+            Target::Order(PeOrder::Close) => self.close(),
             // These are for a PE that stands still; this one has been told to go on.
             Target::Order(
                 PeOrder::Save(_)

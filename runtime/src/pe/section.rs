@@ -140,7 +140,8 @@ impl Pe {
         }
         self.account().created(by_pe.len() as u64);
         let what = (collection, entry, self.mark());
-        let bytes = self.node.multicast(what, priority, by_pe.into_iter().collect(), packed);
+        let colour = Some(self.colour());
+        let bytes = self.node.multicast(colour, what, priority, by_pe.into_iter().collect(), packed);
         self.account().left(bytes);
         Ok(())
     }

@@ -5,6 +5,7 @@
 use crate::ids::{ElementIndex, NodeId};
 use crate::monitor::profile::{ChareCount, EntryTime, SentTo, SlowestCall};
 use crate::object::{CONSTRUCTOR, ProgramTable, REDUCTION};
+use crate::proto::snapshot::Colour;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -40,7 +41,8 @@ struct Slowest {
 
 #[derive(Debug, Default)]
 struct Sent {
-    messages: AtomicU64,
+    /// By their colour.
+    messages: [AtomicU64; 2],
     bytes: AtomicU64,
 }
 
@@ -113,10 +115,10 @@ impl Tally {
 
     /// A message of so many bytes left for a node.
     #[inline]
-    pub(super) fn sent(&self, to: NodeId, bytes: u64) {
+    pub(super) fn sent(&self, to: NodeId, colour: Colour, bytes: u64) {
         // Of those that join when there is no more room, the last place counts all.
         if let Some(sent) = self.sent.get(usize::from(to.0)).or(self.sent.last()) {
-            bump(&sent.messages, 1);
+            bump(&sent.messages[colour as usize], 1);
             bump(&sent.bytes, bytes);
         }
     }
@@ -125,9 +127,14 @@ impl Tally {
     pub(crate) fn sent_to(&self) -> impl Iterator<Item = SentTo> {
         (0..).zip(&self.sent).map(|(node, sent)| SentTo {
             node,
-            messages: sent.messages.load(Ordering::Relaxed),
+            messages: sent.messages.iter().map(|of| of.load(Ordering::Relaxed)).sum(),
             bytes: sent.bytes.load(Ordering::Relaxed),
         })
+    }
+
+    /// Messages of a colour that left.
+    pub(crate) fn sent_of(&self, colour: Colour) -> u64 {
+        self.sent.iter().map(|sent| sent.messages[colour as usize].load(Ordering::SeqCst)).sum()
     }
 
     /// What has been run on the PE of this number.
@@ -249,11 +256,12 @@ mod tests {
         tally.holds([(1, 4), (0, 2), (1, 1)].into_iter());
         tally.holds([(1, 4), (1, 2)].into_iter());
         assert_eq!(tally.chares(9).collect::<Vec<_>>(), [ChareCount { pe: 9, chare_type: 1, chares: 6 }]);
-        tally.sent(NodeId(2), 10);
-        tally.sent(NodeId(2), 5);
+        tally.sent(NodeId(2), Colour::White, 10);
+        tally.sent(NodeId(2), Colour::Red, 5);
+        assert_eq!((tally.sent_of(Colour::White), tally.sent_of(Colour::Red)), (1, 1));
         // One that has joined later, and one for which there was no more room.
-        tally.sent(NodeId(7), 5);
-        tally.sent(NodeId(7000), 6);
+        tally.sent(NodeId(7), Colour::White, 5);
+        tally.sent(NodeId(7000), Colour::White, 6);
         let sent =
             tally.sent_to().filter(|one| one.messages > 0).map(|one| (one.node, one.messages, one.bytes));
         assert_eq!(sent.collect::<Vec<_>>(), [(2, 2, 15), (7, 1, 5), (LATER_NODES + 2, 1, 6)]);

@@ -6,6 +6,7 @@
 //! that names the node.
 
 use super::ProtocolError;
+use super::snapshot::Colour;
 use crate::ids::NodeId;
 use crate::topology::Topology;
 use serde::{Deserialize, Serialize};
@@ -49,13 +50,22 @@ pub struct ClusterTable {
     pub stretches: Vec<(NodeId, u32)>,
     /// Whether the run initialises, or does its work already.
     pub is_init: bool,
+    /// The colour of all that are there, of whom none is in a snapshot.
+    pub colour: Colour,
 }
 
 impl ClusterTable {
     /// Of a run that begins with these nodes.
     #[must_use]
     pub fn new(run_id: &str, nodes: Vec<NodeEntry>) -> Self {
-        Self { run_id: run_id.into(), nodes, begun: Vec::new(), stretches: Vec::new(), is_init: true }
+        Self {
+            run_id: run_id.into(),
+            nodes,
+            begun: Vec::new(),
+            stretches: Vec::new(),
+            is_init: true,
+            colour: Colour::default(),
+        }
     }
 
     /// The PEs of the nodes, once the whole table has been checked.

@@ -15,6 +15,7 @@ pub mod parting;
 pub mod quiescence;
 pub mod reduction;
 pub mod sim;
+pub mod snapshot;
 pub mod standstill;
 pub mod tree;
 

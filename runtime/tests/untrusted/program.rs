@@ -265,12 +265,13 @@ fn pass(id: CollectionId, index: ElementIndex, message: Pass, pe: &mut Pe) {
 fn share(message: &Share, pe: &mut Pe) -> Result<(), PupError> {
     let node = Arc::clone(pe.node());
     let less = |a: &u64, b: &u64| a < b;
-    let read = node.variables().read(message.readonly, unpack::<u64>, |_, _| false)?;
-    if node.variables().improve(message.monotonic, u64::from(100 - pe.id().0 % 100), unpack, less)? {
+    let colour = pe.colour();
+    let read = node.variables().read(colour, message.readonly, unpack::<u64>, |_, _| false)?;
+    if node.variables().improve(colour, message.monotonic, u64::from(100 - pe.id().0 % 100), unpack, less)? {
         let best = pack(&u64::from(100 - pe.id().0 % 100));
-        node.set_variable(message.monotonic, VariableKind::Monotonic, pe.id(), best, false);
+        pe.set_variable(message.monotonic, VariableKind::Monotonic, best, false);
     }
-    node.variables().add(message.sum, Box::new(1u64), add, pack_sum);
+    node.sums().add(colour, message.sum, Box::new(1u64), add, pack_sum);
     node.phase(Phase { name: "sharing".into(), done: 1, total: 2, ..Phase::default() });
     let once = pe.fresh_id().0;
     pe.set_write_once(once, pack(&7u64), message.done, || Payload::packed(pack(&read.map_or(0, |v| *v))));
@@ -323,7 +324,7 @@ pub(crate) fn begin(main: &mut Pe, hops: u32) -> Made {
     let insert = ToPe::Insert { collection: singles, index: single };
     main.send_to(PeId(pes - 1), insert, 0, |_| Payload::packed(pack(&5u64)));
     let [readonly, monotonic, sum] = [main.fresh_id().0, main.fresh_id().0, main.fresh_id().0];
-    node.set_variable(readonly, VariableKind::Once, PeId::DRIVER, pack(&11u64), true);
+    main.set_variable(readonly, VariableKind::Once, pack(&11u64), true);
     main.broadcast(office, SHARE, 0, pack(&Share { readonly, monotonic, sum, done: CallbackTarget::Ignore }));
     let share = Share { readonly, monotonic, sum, done: done() };
     let target =

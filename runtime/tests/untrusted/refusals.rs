@@ -5,7 +5,7 @@ use crate::run::Run;
 use loadbalance::balance::Mobility;
 use runtime::codec::{
     Announcement, ControlToLauncher, ControlToNode, Header, Order, ScatterPart, Spread, VariableKind,
-    WorkToLauncher, WorkToNode, decode, encode,
+    WorkToLauncher, WorkToNode, decode, decode_in, encode, encode_in,
 };
 use runtime::collection::{Collection, Placement};
 use runtime::envelope::{
@@ -25,6 +25,7 @@ use runtime::proto::contributors::Change;
 use runtime::proto::location::{Load, Parcel, Sender};
 use runtime::proto::membership::{ClusterTable, JoinAnswer, NodeEntry, Welcome};
 use runtime::proto::quiescence::QuiescenceMessage;
+use runtime::proto::snapshot::Colour;
 use runtime::saved::{RecordHeader, RecordOf, Sent};
 use runtime::topology::Topology;
 use std::sync::{Arc, Mutex};
@@ -254,6 +255,27 @@ fn a_pe_takes_six_kinds_of_messages_from_outside() {
 }
 
 #[test]
+fn work_has_one_of_two_colours_or_none_and_control_has_none() {
+    let work = at(0, ToPe::Relay(Box::new(CallbackTarget::Ignore)));
+    for (colour, bits) in [(None, 0), (Some(Colour::White), 4), (Some(Colour::Red), 8)] {
+        let frame = encode_in(colour, &work, Packed::default());
+        assert_eq!(frame.body[0], bits);
+        assert_eq!(decode_in::<WorkToNode>(frame).unwrap().0, colour);
+    }
+    let with_first = |header: Frame, first: u8| {
+        let mut body = header.body.to_vec();
+        body[0] = first;
+        Frame { body: body.into(), attachments: Vec::new() }
+    };
+    let plain = || encode(&work, Packed::default());
+    let colours = (0..=u8::MAX).filter(|first| decode::<WorkToNode>(with_first(plain(), *first)).is_ok());
+    assert_eq!(colours.collect::<Vec<_>>(), [0, 4, 8]);
+    let control = || encode(&ControlToNode::VariableSet(1), Packed::default());
+    let kinds = (0..=u8::MAX).filter(|first| decode::<ControlToNode>(with_first(control(), *first)).is_ok());
+    assert_eq!(kinds.collect::<Vec<_>>(), [2]);
+}
+
+#[test]
 fn orders_to_pes_are_taken_from_the_launcher_for_pes_of_this_node() {
     let order = |pe, order| ControlToNode::Order(Order::ToPe(PeId(pe), order));
     let measure = |budget_ms| order(0, PeOrder::Measure { budget_ms });
@@ -267,6 +289,7 @@ fn orders_to_pes_are_taken_from_the_launcher_for_pes_of_this_node() {
     for nowhere in [0, 1, 4] {
         refused(0, &order(1, PeOrder::HandOver { to: NodeId(nowhere) }), "on its way to");
     }
+    refused(0, &order(1, PeOrder::Close), "an order that only all PEs of a node get");
     refused(0, &order(2, PeOrder::NameHeld), "PE 2 on node 1");
     refused(0, &order(u32::MAX, PeOrder::NameHeld), "driver on node 1");
 }
@@ -520,7 +543,7 @@ fn what_is_for_others_or_came_another_way_is_not_read() {
     refused(1, Class::Control, joined(), &where_only(of_launcher, of_node));
     refused(0, Class::Control, result(), &where_only(to_launcher, of_launcher));
     refused(0, Class::Control, control(), &where_only(of_node, of_launcher));
-    let garbage = Frame { body: vec![9; 5].into(), attachments: Vec::new() };
+    let garbage = Frame { body: vec![99; 5].into(), attachments: Vec::new() };
     refused(1, Class::Small, garbage, &where_only("nothing that is known", to_node));
 }
 

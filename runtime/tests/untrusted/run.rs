@@ -101,7 +101,7 @@ impl Run {
             let due = self.nodes[0].pump_quiescence().unwrap_or(LIMIT).min(Duration::from_millis(100));
             match self.events.recv_timeout(due) {
                 Ok(DriverEvent::Quiescent { .. }) => return slots,
-                Ok(DriverEvent::Slot(slot, Payload::Packed(packed))) => {
+                Ok(DriverEvent::Slot(_, slot, Payload::Packed(packed))) => {
                     self.nodes[0].driver_processed();
                     slots.insert(slot, program::unpack(&packed).unwrap());
                 }
@@ -120,7 +120,7 @@ impl Run {
             if let Ok(LauncherEvent::Fault(_, sentence)) = self.launcher.try_recv() {
                 return Err(sentence);
             }
-            if let Ok(DriverEvent::Slot(slot, _)) = self.events.recv_timeout(Duration::from_millis(5)) {
+            if let Ok(DriverEvent::Slot(_, slot, _)) = self.events.recv_timeout(Duration::from_millis(5)) {
                 return Ok(slot);
             }
         }

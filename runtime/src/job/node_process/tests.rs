@@ -100,7 +100,7 @@ fn what_nodes_share_may_overtake_the_launchers_welcome_and_no_others() {
         give(&gate, 0, &welcome());
         assert_eq!(gate.refusal.get(), None);
         let node = Arc::clone(gate.node.get().unwrap());
-        let read = node.variables().read(id, |packed| Ok(packed.body[0]), |_, _| false);
+        let read = node.variables().read(node.colour(), id, |packed| Ok(packed.body[0]), |_, _| false);
         assert_eq!(read.unwrap().as_deref(), Some(&7));
         node.stop_pes().into_iter().for_each(|thread| thread.join().unwrap());
         let other = self::gate();

@@ -80,7 +80,7 @@ fn extractions(targets: Vec<Target>) -> (u64, Vec<usize>) {
     let program = ProgramTable { chare_types: vec![chare_type], ..ProgramTable::default() };
     let node = Node::new(NodeId(1), Topology::new(&[0, 2]), Arc::new(program), NodeSettings::default());
     for target in targets.into_iter().chain([Target::Stop]) {
-        node.pes().push(PeId(0), Envelope::new(target, 0, Payload::packed(Packed::default())));
+        node.pes().push(PeId(0), None, Envelope::new(target, 0, Payload::packed(Packed::default())));
     }
     let mut scheduler = Scheduler::new(&node, PeId(0));
     scheduler.work(&mut VecDeque::new());

@@ -1,5 +1,6 @@
 //! A PE that stands still, so that all there is of it can be saved, or comes back.
 
+use super::cutting::read_late;
 use super::ending::Gone;
 use super::{Scheduler, Shelf};
 use crate::codec::ControlToLauncher;
@@ -21,18 +22,20 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How a PE is saved; a later version is refused.
+/// How a PE is saved; a later version is refused. Messages that came late are of version 3, which earlier programs refuse.
 const VERSION: u16 = 2;
 /// How often the launcher is told how much has been read of what was saved.
 const TOLD_EVERY: Duration = Duration::from_millis(100);
 
 /// What waits on a PE that stands still.
 #[derive(Default)]
-struct Waiting {
+pub(super) struct Waiting {
     /// In its own queue, in the order of its turns.
-    queue: Vec<Envelope>,
+    pub(super) queue: Vec<Envelope>,
     /// What has arrived since.
-    arrived: Vec<Envelope>,
+    pub(super) arrived: Vec<Envelope>,
+    /// How many messages more those have become that came late to a snapshot.
+    split: u64,
     /// Records taken in.
     records: u64,
     /// The PE's own, which is the last of them.
@@ -49,7 +52,14 @@ struct Waiting {
     is_gone: bool,
 }
 
-type Saved = (Target, Priority, Payload);
+impl Waiting {
+    /// What has not had its turn.
+    pub(super) fn of(queue: Vec<Envelope>) -> Self {
+        Self { queue, ..Self::default() }
+    }
+}
+
+pub(super) type Saved = (Target, Priority, Payload);
 
 /// All of a PE but its chares, with what version 1 does not have behind it.
 #[derive(Serialize, Deserialize)]
@@ -84,7 +94,7 @@ impl Scheduler {
         let node = Arc::clone(&self.pe.node);
         let inbox = node.pes().inbox(self.pe.id);
         self.switch(PeState::Overhead);
-        let mut waiting = Waiting { queue: self.pe.queue.take_all(), ..Waiting::default() };
+        let mut waiting = Waiting::of(self.pe.queue.take_all());
         if waiting.queue.iter().any(|envelope| matches!(envelope.target, Target::Stop)) {
             // It has been told to end at the same moment, and would wait in vain.
             self.pe.account().goes_on(1);
@@ -101,13 +111,8 @@ impl Scheduler {
             while !inbox.take(&mut came) && !is_to_be_sent {
                 self.idle.wait(inbox, || {});
             }
-            let mut envelopes = Vec::new();
-            came.drain(..).for_each(|arrival: Arrival| arrival.open(|envelope| envelopes.push(envelope)));
-            self.disown(&mut envelopes);
-            let mut envelopes = envelopes.into_iter();
-            while let Some(envelope) = envelopes.next() {
-                if self.take_paused(envelope, &mut waiting) {
-                    waiting.arrived.extend(envelopes);
+            while let Some(arrival) = came.pop_front() {
+                if self.take_arrival(arrival, &mut waiting) {
                     break 'still;
                 }
             }
@@ -127,8 +132,30 @@ impl Scheduler {
             self.pe.seed_came();
         }
         here.into_iter().for_each(|element| self.has_arrived(element));
-        came.extend(waiting.arrived.into_iter().map(Arrival::One));
+        waiting.arrived.into_iter().for_each(|envelope| self.take_one(envelope));
         self.take_in(&mut came);
+    }
+
+    /// Takes what arrives while the PE stands still; whether it is to go on.
+    fn take_arrival(&mut self, arrival: Arrival, waiting: &mut Waiting) -> bool {
+        if let Arrival::Colour(colour) = arrival {
+            self.snapshot.arriving = colour;
+        }
+        let mut envelopes = Vec::new();
+        arrival.open(|envelope| envelopes.push(envelope));
+        self.disown(&mut envelopes);
+        let mut goes_on = false;
+        for envelope in envelopes {
+            if self.is_to_be_set_aside(&envelope.target) {
+                // Somebody else has gone on already, and has been cut since.
+                self.set_aside(envelope);
+            } else if goes_on {
+                waiting.arrived.push(envelope);
+            } else {
+                goes_on = self.take_paused(envelope, waiting);
+            }
+        }
+        goes_on
     }
 
     /// Counts envelopes as dealt with, for whoever watches what comes by links.
@@ -137,15 +164,16 @@ impl Scheduler {
         self.dealt_with_bytes += bytes;
     }
 
-    fn tell_paused(&self, paused: Paused) {
+    pub(super) fn tell_paused(&self, paused: Paused) {
         self.pe.node.tell_launcher(ControlToLauncher::Paused(self.pe.id, paused));
     }
 
-    /// Takes what arrives while the PE stands still; whether it is to go on.
+    /// Takes an envelope while the PE stands still; whether it is to go on.
     fn take_paused(&mut self, envelope: Envelope, waiting: &mut Waiting) -> bool {
         match envelope.target {
             Target::Order(PeOrder::Resume) => {
                 self.check_whole(waiting);
+                self.pe.account().goes_on(std::mem::take(&mut waiting.split));
                 return true;
             }
             Target::Stop => {
@@ -208,7 +236,7 @@ impl Scheduler {
     /// Nothing is left here but to end.
     fn is_gone(&mut self, waiting: &mut Waiting) {
         let stop = Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default()));
-        *waiting = Waiting { queue: vec![stop], is_gone: true, ..Waiting::default() };
+        *waiting = Waiting { is_gone: true, ..Waiting::of(vec![stop]) };
         (self.shelves, self.early, self.wander) = Default::default();
         self.pe.account().is_gone();
         self.pe.has_more_to_do = false;
@@ -244,7 +272,8 @@ impl Scheduler {
         let saver = self.savers.begin(&node, save);
         let saver = saver.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
         let most = node.packed_bytes_max().max(save.sent_bytes_max);
-        self.pack(waiting, false, |sent, packed| {
+        let sums = if self.is_first() { node.sums().all() } else { Vec::new() };
+        self.pack(waiting, sums, false, |sent, packed| {
             node.held().pack(packed.len_bytes() as u64, most);
             records += u64::from(saver.send((sent, packed)).is_ok());
         })?;
@@ -255,7 +284,8 @@ impl Scheduler {
     /// the launcher, uncounted.
     fn hand_over(&mut self, waiting: &mut Waiting, to: NodeId) -> Result<u64, PupError> {
         let (node, mut records) = (Arc::clone(&self.pe.node), 0);
-        self.pack(waiting, true, |sent, packed| {
+        let sums = if self.is_first() { node.sums().all() } else { Vec::new() };
+        self.pack(waiting, sums, true, |sent, packed| {
             if let RecordOf::Sum(_) = sent.header.of {
                 return node.save(ToKeep::left_behind(sent), packed);
             }
@@ -265,24 +295,24 @@ impl Scheduler {
         Ok(records)
     }
 
-    /// Packs all there is of the PE, its own part last. What no message can carry is an error, and the PE is as it was.
-    fn pack(
+    /// Packs all there is of the PE, its own part last, and what has been added to accumulators. What no message can carry is an
+    /// error, and the PE is as it was.
+    pub(super) fn pack(
         &mut self,
         waiting: &mut Waiting,
+        sums: Vec<(u64, Packed)>,
         is_leaving: bool,
         mut put: impl FnMut(Sent, Packed),
     ) -> Result<(), PupError> {
         // Here it fails for what could not be sent to another node either, and then the run ends.
         let saved = self.saved(waiting, is_leaving).and_then(|saved| written(&(saved, self.saved_ends())));
         let saved = saved.inspect_err(|error| self.pe.fail(error.to_string()))?;
-        let (id, node, mut failed) = (self.pe.id, Arc::clone(&self.pe.node), None);
+        let (id, mut failed) = (self.pe.id, None);
         let mut send = |of, packed| match Sent::new(RecordHeader { pe: id, of }, packed) {
             Ok((sent, packed)) => put(sent, packed),
             Err(error) => drop(failed.get_or_insert(error)),
         };
-        if self.is_first() {
-            node.variables().sums().into_iter().for_each(|(sum, packed)| send(RecordOf::Sum(sum), packed));
-        }
+        sums.into_iter().for_each(|(sum, packed)| send(RecordOf::Sum(sum), packed));
         for (collection, shelf) in self.shelves.iter() {
             let mut send_chare =
                 |index, packed| send(RecordOf::Chare(ElementId { collection, index }), packed);
@@ -332,14 +362,7 @@ impl Scheduler {
             packed.extend(made);
         }
         *envelopes = packed;
-        let copy = |envelope: &Envelope| {
-            let Payload::Packed(payload) = &envelope.payload else {
-                return Err(PupError::new("packed bytes", "a message was moved that nobody can pack"));
-            };
-            let payload = Payload::Packed(Arc::clone(payload));
-            Ok((envelope.target.clone(), envelope.priority.clone(), payload))
-        };
-        envelopes.iter().filter(|envelope| can_be_saved(&envelope.target)).map(copy).collect()
+        envelopes.iter().filter(|envelope| can_be_saved(&envelope.target)).map(saved).collect()
     }
 
     /// Takes in what was saved of the PE, as far as that is found here; the launcher sends the rest.
@@ -407,6 +430,12 @@ impl Scheduler {
                 waiting.has_own = true;
                 self.take_ends(ends)
             }
+            RecordOf::Late { .. } => {
+                let (late, split) = read_late(&packed.body)?;
+                waiting.arrived.extend(late);
+                waiting.split += split;
+                Ok(())
+            }
             RecordOf::Sum(_) | RecordOf::Collection | RecordOf::Variable { .. } | RecordOf::Loads => Ok(()),
         }
     }
@@ -428,14 +457,7 @@ impl Scheduler {
         let in_shelves =
             saved.shelves.iter().flat_map(|shelf| shelf.early.iter().map(|(_, waiting)| waiting));
         let all = queues.into_iter().chain(early).chain(in_shelves).flatten();
-        if let Some((target, ..)) = all.into_iter().find(|(target, ..)| !can_be_saved(target)) {
-            return Err(PupError::new("what was saved of a PE", format!("{target:?} is never saved")));
-        }
-        let open = |all: Vec<Saved>| -> Vec<Envelope> {
-            let envelope =
-                |(target, priority, payload)| Envelope { target, priority, payload, backlog_bytes: 0 };
-            all.into_iter().map(envelope).collect()
-        };
+        check_saved(all)?;
         self.pe.restore(&saved.pe)?;
         for SavedShelf { collection, elements_made, singles_made, early } in saved.shelves {
             self.has_shelf(collection);
@@ -465,8 +487,32 @@ fn read_own(bytes: &[u8]) -> Result<(SavedScheduler, SavedEnds), PupError> {
     }
 }
 
+/// An envelope that holds bytes, as it is saved.
+pub(super) fn saved(envelope: &Envelope) -> Result<Saved, PupError> {
+    let Payload::Packed(payload) = &envelope.payload else {
+        return Err(PupError::new("packed bytes", "a message was moved that nobody can pack"));
+    };
+    Ok((envelope.target.clone(), envelope.priority.clone(), Payload::Packed(Arc::clone(payload))))
+}
+
+/// The envelopes that were saved.
+pub(super) fn open(all: Vec<Saved>) -> Vec<Envelope> {
+    let envelope = |(target, priority, payload)| Envelope { target, priority, payload, backlog_bytes: 0 };
+    all.into_iter().map(envelope).collect()
+}
+
+/// Refuses what nobody can have saved.
+pub(super) fn check_saved<'a>(all: impl IntoIterator<Item = &'a Saved>) -> Result<(), PupError> {
+    match all.into_iter().find(|(target, ..)| !can_be_saved(target)) {
+        None => Ok(()),
+        Some((target, ..)) => {
+            Err(PupError::new("what was saved of a PE", format!("{target:?} is never saved")))
+        }
+    }
+}
+
 /// Whether a PE can have had this waiting when it was saved.
-fn can_be_saved(target: &Target) -> bool {
+pub(super) fn can_be_saved(target: &Target) -> bool {
     match target {
         Target::Order(order) => matches!(order, PeOrder::Migrate | PeOrder::NameHeld),
         Target::Record(_) | Target::Stop => false,

@@ -70,7 +70,7 @@ fn balanced_node() -> Arc<Node> {
 }
 
 fn push(node: &Node, target: Target) {
-    node.pes().push(PeId(0), Envelope::new(target, 0, Payload::packed(Packed::default())));
+    node.pes().push(PeId(0), None, Envelope::new(target, 0, Payload::packed(Packed::default())));
 }
 
 #[test]
