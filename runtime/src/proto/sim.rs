@@ -130,6 +130,8 @@ struct Node<M, T> {
     machine: M,
     is_dead: bool,
     frozen_until: Duration,
+    /// What happens to it when it is not frozen any more, in order.
+    put_off: VecDeque<Event<T>>,
     /// Until then it does what it has begun, and what arrives waits.
     busy_until: Duration,
     waiting: VecDeque<(NodeId, T)>,
@@ -154,6 +156,8 @@ enum What<T> {
     TakeNext,
     Wake,
     Freeze(Duration),
+    /// What was put off happens, if it is not frozen again.
+    Thaw,
     Die,
 }
 
@@ -192,6 +196,7 @@ impl<M: Machine> Simulation<M> {
             machine,
             is_dead: false,
             frozen_until: Duration::ZERO,
+            put_off: VecDeque::new(),
             busy_until: Duration::ZERO,
             waiting: VecDeque::new(),
             sent: 0,
@@ -329,15 +334,28 @@ impl<M: Machine> Simulation<M> {
         };
         match event.what {
             What::Die => node.is_dead = true,
-            What::Freeze(length) => node.frozen_until = node.frozen_until.max(self.now + length),
-            // Put off one by one as they come, so that their order stays.
-            what if node.frozen_until > self.now => {
-                let (at, alarm) = (node.frozen_until, node.alarm);
-                let ordinal = self.push(at, event.node, what);
-                if alarm.is_some_and(|(wake, _)| wake == event.ordinal) {
-                    self.nodes[event.node.as_usize()].alarm = Some((ordinal, at));
-                }
+            What::Freeze(length) => {
+                node.frozen_until = node.frozen_until.max(self.now + length);
+                let at = node.frozen_until;
+                self.push(at, event.node, What::Thaw);
             }
+            What::Thaw if node.frozen_until > self.now => {}
+            What::Thaw => {
+                let first = node.put_off.pop_front();
+                if !node.put_off.is_empty() {
+                    self.push(event.at, event.node, What::Thaw);
+                }
+                first.into_iter().for_each(|event| self.happen(event));
+            }
+            _ if node.frozen_until > self.now || !node.put_off.is_empty() => node.put_off.push_back(event),
+            _ => self.happen(event),
+        }
+    }
+
+    /// What happens to a node that is not frozen.
+    fn happen(&mut self, event: Event<M::Message>) {
+        let node = &mut self.nodes[event.node.as_usize()];
+        match event.what {
             What::Deliver(from, message) if node.busy_until > self.now || !node.waiting.is_empty() => {
                 node.waiting.push_back((from, message));
                 if node.waiting.len() == 1 {
@@ -361,8 +379,8 @@ impl<M: Machine> Simulation<M> {
                 node.alarm = None;
                 self.act(event.node, |machine, out| machine.wake(out));
             }
-            // A wish that has been replaced since.
-            What::Wake => {}
+            // A wish that has been replaced since, or what is dealt with above.
+            What::Wake | What::Freeze(_) | What::Thaw | What::Die => {}
         }
     }
 

@@ -84,6 +84,17 @@ fn a_frozen_node_hears_all_later_and_a_dead_one_nothing() {
 }
 
 #[test]
+fn a_node_that_is_frozen_again_before_it_can_do_anything_hears_all_in_order() {
+    let last = heard(1, |_| {}).last().unwrap().0;
+    let frozen = heard(1, |sim| {
+        (0..10).for_each(|n| sim.freeze(NodeId(0), last * n / 10, last / 5));
+    });
+    let order = |all: &[(Duration, NodeId, (Class, u32))]| all.iter().map(|x| (x.1, x.2)).collect::<Vec<_>>();
+    assert!(frozen[0].0 > last);
+    assert_eq!(order(&frozen), order(&heard(1, |_| {})));
+}
+
+#[test]
 fn a_loss_is_a_delay() {
     let last_arrival = |lost_per_mille| {
         let network = Network { lost_per_mille, retransmission: SECOND, ..Network::steady(SECOND / 1000) };
