@@ -499,4 +499,5 @@ mod tests {
     mod quiescence;
     mod scale;
     mod simulator;
+    mod snapshot;
 }
