@@ -17,6 +17,7 @@ pub(crate) mod processors;
 mod router;
 mod run_state;
 mod saving;
+mod sharing;
 mod sums;
 mod telling;
 pub mod variables;
@@ -25,9 +26,9 @@ pub use arranging::Recruit;
 pub use listeners::{BalancingEvent, DriverEvent, LauncherEvent, Listeners};
 pub use variables::INIT_OVER;
 
-use crate::codec::{Announcement, ControlToLauncher, ControlToNode, Order, Spread, VariableKind, WorkToNode};
+use crate::codec::{Announcement, ControlToLauncher, ControlToNode, Order, Spread};
 use crate::collection::Collection;
-use crate::envelope::{CallbackTarget, CollectionId, Envelope, Packed, Payload, ToPe};
+use crate::envelope::{CollectionId, Packed, Payload};
 use crate::failure::Failure;
 use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
@@ -37,7 +38,6 @@ use crate::monitor::profile::{Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::{ChareType, ProgramTable};
-use crate::priority::Priority;
 use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
 use crate::proto::snapshot::Colour;
@@ -239,18 +239,6 @@ impl Node {
     /// Where its idle PEs take turns at the network, if they do.
     pub(crate) fn progress(&self) -> Option<&Arc<Progress>> {
         self.links.progress()
-    }
-
-    /// Values that its PEs share.
-    #[must_use]
-    pub fn variables(&self) -> &Variables {
-        &self.variables
-    }
-
-    /// What its PEs have added to accumulators.
-    #[must_use]
-    pub fn sums(&self) -> &Sums {
-        &self.sums
     }
 
     /// Relative speeds of all PEs of the run, the fastest 1.0; all 1.0 until measured.
@@ -515,32 +503,6 @@ impl Node {
         self.pes.account(PeId::DRIVER).processed();
     }
 
-    /// Sets a variable on all nodes, for a PE of that colour; the driver hears `VariableSet` from each if `acknowledge`.
-    pub fn set_variable(
-        &self,
-        (origin, colour): (PeId, Colour),
-        id: u64,
-        kind: VariableKind,
-        packed: Packed,
-        acknowledge: bool,
-    ) {
-        let acknowledge = acknowledge.then_some(self.id);
-        let variable = Announcement::Variable { id, kind, origin, acknowledge };
-        self.spread(colour, Spread::Announcement(variable), packed);
-    }
-
-    /// Relays `ready` to `callback` when every node has acknowledged the variable, which a PE of that colour has set.
-    pub(crate) fn expect_everywhere(
-        &self,
-        by: (PeId, Colour),
-        id: u64,
-        callback: CallbackTarget,
-        ready: Packed,
-    ) {
-        let missing = self.topology().members().collect();
-        self.variables.expect(id, missing, (callback, ready), by);
-    }
-
     /// Gives the driver a result for which it waits under this number, in the colour of who sent it.
     pub(crate) fn take_result(&self, colour: Option<Colour>, slot: u64, result: Payload) {
         self.listeners.tell_driver(DriverEvent::Slot(colour, slot, result));
@@ -560,23 +522,6 @@ impl Node {
     /// Checks of what comes by links, or inside a message.
     pub(crate) fn checks(&self) -> Checks<'_> {
         Checks { me: self.id, topology: self.topology(), catalogue: &self.catalogue }
-    }
-
-    /// A node has a variable in place; if it was the last, whoever waits for that is told.
-    fn acknowledged(&self, by: NodeId, id: u64) {
-        self.variables.acknowledged(by, id, |callback, ready, colour| {
-            let nodes = self.topology().compute_nodes();
-            let Some(node) = nodes.iter().find(|node| **node == self.id).or(nodes.first()).copied() else {
-                return;
-            };
-            let (pe, message) = (PeId(self.topology().pes(node)[0]), ToPe::Relay(Box::new(callback)));
-            if node == self.id {
-                self.pes.push(pe, Some(colour), Envelope::new(message, 0, Payload::packed(ready)));
-            } else {
-                let header = WorkToNode::to_pe(pe, Priority::ORDINARY, message);
-                self.send_frame((node, Some(colour)), &header, ready);
-            }
-        });
     }
 
     fn order_all(&self, order: &Order) {

@@ -461,15 +461,6 @@ impl Node {
         }
     }
 
-    /// Tells the node that waits for it that a variable is in place here.
-    pub(super) fn acknowledge(&self, node: NodeId, id: u64) {
-        match node {
-            NodeId::LAUNCHER => self.tell_launcher(ControlToLauncher::VariableSet(id)),
-            node if node == self.id => self.acknowledged(node, id),
-            node => self.control(node, ControlToNode::VariableSet(id)),
-        }
-    }
-
     pub(super) fn act_on_quiescence(&self, outputs: Vec<QuiescenceOutput>) {
         for output in outputs {
             match output {

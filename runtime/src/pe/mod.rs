@@ -3,6 +3,7 @@
 pub mod account;
 pub mod combine;
 mod contributors;
+mod cutting;
 mod departure;
 mod doing;
 pub mod ending;
@@ -44,7 +45,7 @@ use crate::node::Node;
 use crate::node::naming::Named;
 use crate::payload::Unsent;
 use crate::priority::Priority;
-use crate::proto::snapshot::{Colour, Side};
+use crate::proto::snapshot::Side;
 use account::Account;
 use bytes::Bytes;
 use doing::Doing;
@@ -184,32 +185,6 @@ impl Pe {
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {
         &self.node
-    }
-
-    /// Where it is in a snapshot.
-    #[must_use]
-    #[inline]
-    pub fn side(&self) -> Side {
-        self.side
-    }
-
-    /// The colour of what it sends.
-    #[must_use]
-    #[inline]
-    pub fn colour(&self) -> Colour {
-        self.side.colour()
-    }
-
-    /// All there is of it has been saved, and whom it will have told of variables is as if that were on its way: it goes on in
-    /// the other colour. What is on its way so.
-    pub fn cut(&mut self) -> Vec<(CallbackTarget, Packed)> {
-        self.side.cut();
-        self.node.variables().cut(self.id, self.side.colour())
-    }
-
-    /// Nothing comes any more that was on its way when it was cut.
-    pub fn close(&mut self) {
-        self.side.close();
     }
 
     /// The element at `index` begins to run: it is named if it fails.
