@@ -1,6 +1,7 @@
 //! A machine in virtual time that computes step after step, to try [`Auto`] with: its PEs change their speeds, its chares
 //! their loads, and all measurements are noisy. A step ends with its last PE. What a chare did is known when it is done, and
-//! measurements come when they come, in the middle of a step as well.
+//! measurements come when they come, in the middle of a step as well. To send and to receive chares takes processor time, as
+//! computing does.
 
 use super::Move;
 use super::auto::{Answer, Auto, Sample};
@@ -98,8 +99,9 @@ impl Run {
     }
 }
 
-/// Bytes per second between nodes, and seconds that a chare is away besides those of its bytes.
+/// Bytes per second that a PE of the fastest at the beginning sends, and receives at the same time.
 const BYTES_PER_S: f64 = 1e8;
+/// Seconds that a chare is away besides those of its bytes.
 const AWAY_S: f64 = 1e-3;
 
 /// Runs it, with moves if `auto` says so.
@@ -108,31 +110,15 @@ const AWAY_S: f64 = 1e-3;
 /// If the settings make no sense.
 pub fn run(settings: &Simulated, mut auto: Option<&mut Auto>) -> Result<Run, ViewError> {
     let mut running = Running::new(settings);
-    for step in 0..settings.steps {
+    for step in 1..=settings.steps {
         running.step();
         let Some(auto) = auto.as_deref_mut() else { continue };
-        while running.sampled_s + settings.sample_s <= running.now_s {
-            let view = running.sample();
-            let now_s = running.sampled_s;
-            let left = f64::from(settings.steps - step - 1) / f64::from(step + 1);
-            let sample = Sample {
-                now_s,
-                view: &view,
-                gone: &[],
-                span_s: running.span.seconds(),
-                left_s: Some(now_s * left),
-                bytes_per_s: BYTES_PER_S,
-                away_s: AWAY_S,
-                decide_s: 0.0,
-            };
-            let answer = auto.observe(&sample)?;
-            running.asked = auto.pes_to_probe();
-            if let Answer::Move(decision, _) = answer {
-                running.ordered.extend(decision.moves);
-                running.run.decisions += 1;
-            }
-        }
-        running.carry_out();
+        running.watch(auto, step)?;
+        // Until they have come, views show moving chares where they were.
+        let moves = std::mem::take(&mut running.ordered);
+        running.send(&moves);
+        running.watch(auto, step)?;
+        running.receive(&moves);
     }
     running.run.seconds = running.now_s;
     running.run.ideal_s = running.ideal_s();
@@ -306,23 +292,57 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Moves chares while all wait: PEs send and receive at the same time, each one chare after the other.
-    fn carry_out(&mut self) {
+    /// Has `auto` look at all measurements up to now, after so many steps.
+    fn watch(&mut self, auto: &mut Auto, steps: u32) -> Result<(), ViewError> {
+        while self.sampled_s + self.settings.sample_s <= self.now_s {
+            let view = self.sample();
+            let now_s = self.sampled_s;
+            let sample = Sample {
+                now_s,
+                view: &view,
+                gone: &[],
+                span_s: self.span.seconds(),
+                left_s: Some(now_s * f64::from(self.settings.steps - steps) / f64::from(steps)),
+                bytes_per_s: BYTES_PER_S,
+                away_s: AWAY_S,
+                decide_s: 0.0,
+            };
+            let answer = auto.observe(&sample)?;
+            self.asked = auto.pes_to_probe();
+            if let Answer::Move(decision, _) = answer {
+                self.ordered.extend(decision.moves);
+                self.run.decisions += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends chares while all wait: PEs send and receive at the same time, each one chare after the other, as fast as they
+    /// compute.
+    fn send(&mut self, moves: &[Move]) {
         let mut of_pe = vec![[0u32; 2]; self.speeds.len()];
-        for Move { chare, from, to } in self.ordered.drain(..) {
+        for step in moves {
+            of_pe[step.from as usize][0] += 1;
+            of_pe[step.to as usize][1] += 1;
+        }
+        let fastest = self.settings.parts.iter().map(|part| part.speed).fold(0.0, f64::max);
+        let of_chare = fastest * self.settings.bytes as f64 / BYTES_PER_S;
+        let end_of = |(pe, [out, come]): (u32, &[u32; 2])| {
+            self.end_of(pe, self.now_s, f64::from(*out.max(come)) * of_chare) + f64::from(out + come) * AWAY_S
+        };
+        self.now_s = (0..).zip(&of_pe).map(end_of).fold(self.now_s, f64::max);
+    }
+
+    /// The chares have come.
+    fn receive(&mut self, moves: &[Move]) {
+        for Move { chare, from, to } in moves.iter().copied() {
             self.owners[chare as usize] = to;
-            of_pe[from as usize][0] += 1;
-            of_pe[to as usize][1] += 1;
             let was_there = self.left.get(&(chare, to)).is_some_and(|s| self.now_s - s < RECENT_S);
             self.run.returns += u64::from(was_there);
             self.run.moves += 1;
             self.run.last_s = self.now_s;
             self.left.insert((chare, from), self.now_s);
         }
-        let of_chare_s = self.settings.bytes as f64 / BYTES_PER_S;
-        let of_pe_s =
-            |[out, come]: &[u32; 2]| f64::from(*out.max(come)) * of_chare_s + f64::from(out + come) * AWAY_S;
-        self.now_s += of_pe.iter().map(of_pe_s).fold(0.0, f64::max);
     }
 
     fn ideal_s(&self) -> f64 {

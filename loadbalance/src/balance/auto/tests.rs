@@ -72,8 +72,9 @@ fn time_stays_near_the_ideal_whatever_happens() {
     for (name, pattern) in Pattern::ALL {
         let settings =
             |seed| Simulated { pattern: Some(pattern), ..Simulated::a_minute(&[1.0, 1.0, 0.5, 0.5], seed) };
-        // The wave has gone on by the time that it is measured.
-        let limit = if pattern == Pattern::Wave { 1.17 } else { limit };
+        // The wave has gone on by the time that it is measured, and PEs of half the speed take twice as long to send what it
+        // is on.
+        let limit = if pattern == Pattern::Wave { 1.19 } else { limit };
         assert!(over_ideal(name, settings) <= limit);
     }
 }
