@@ -536,12 +536,17 @@ impl Candidate {
     }
 }
 
-/// Seconds that moving takes: those of the bytes of the node that has most, of the chares of the PE that has most, and of
-/// the decision itself.
+/// Seconds that moving takes: those of the bytes of the node that takes longest, of the chares of the PE that has most, and of
+/// the decision itself. To pack, encrypt and send bytes, or the other way round, is work like any other: a node that computes at a
+/// quarter of the speed of the fastest does it no faster.
 fn cost_s(view: &View, decision: &Decision, sample: &Sample<'_>) -> f64 {
     let node_of = view.nodes();
     let mut bytes = vec![[0u64; 2]; view.pes.len()];
     let mut moves = vec![0u32; view.pes.len()];
+    let mut speeds = vec![0.0f64; view.pes.len()];
+    for (pe, node) in view.pes.iter().zip(&node_of) {
+        speeds[*node] = speeds[*node].max(pe.part.speed);
+    }
     for step in &decision.moves {
         let nodes = [step.from, step.to].map(|pe| node_of[pe as usize]);
         moves[step.from as usize] += 1;
@@ -552,9 +557,13 @@ fn cost_s(view: &View, decision: &Decision, sample: &Sample<'_>) -> f64 {
             bytes[nodes[1]][1] += size;
         }
     }
-    let bytes = bytes.into_iter().flatten().max().unwrap_or(0);
+    let fastest = speeds.iter().copied().fold(0.0, f64::max);
+    let seconds = |([out, back], speed): (&[u64; 2], &f64)| match (*out).max(*back) {
+        0 => 0.0,
+        bytes => bytes as f64 * fastest / speed / sample.bytes_per_s.max(1.0),
+    };
+    let of_bytes = bytes.iter().zip(&speeds).map(seconds).fold(0.0, f64::max);
     let moves = moves.into_iter().max().unwrap_or(0);
-    let of_bytes = if bytes > 0 { bytes as f64 / sample.bytes_per_s.max(1.0) } else { 0.0 };
     of_bytes + f64::from(moves) * sample.away_s.max(0.0) + sample.decide_s.max(0.0)
 }
 

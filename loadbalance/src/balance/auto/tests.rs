@@ -35,8 +35,12 @@ fn over_ideal(name: &str, settings: impl Fn(u64) -> Simulated) -> f64 {
 
 /// One of three PEs delivers a quarter in the second third of the minute.
 fn slowed(seed: u64) -> Simulated {
+    slowed_to(0.25, seed)
+}
+
+fn slowed_to(part: f64, seed: u64) -> Simulated {
     let change = |at_s, speed| Change { at_s, pe: 1, speed };
-    let changes = vec![change(20.0, 0.25), change(40.0, 1.0)];
+    let changes = vec![change(20.0, part), change(40.0, 1.0)];
     Simulated { changes, ..Simulated::a_minute(&[1.0; 3], seed) }
 }
 
@@ -77,6 +81,31 @@ fn time_stays_near_the_ideal_whatever_happens() {
         let limit = if pattern == Pattern::Wave { 1.19 } else { limit };
         assert!(over_ideal(name, settings) <= limit);
     }
+}
+
+/// The most that a run takes over one in which nothing moves, of all seeds.
+fn over_staying(settings: impl Fn(u64) -> Simulated) -> f64 {
+    let over = |seed| {
+        let settings = settings(seed);
+        with_auto(&settings).0.seconds / run(&settings, None).unwrap().seconds
+    };
+    SEEDS.map(over).fold(0.0, f64::max)
+}
+
+#[test]
+fn chares_leave_a_slow_pe_only_if_that_pays() {
+    for part in [0.25, 0.05] {
+        for bytes in [16, 20, 22, 24, 26].map(|log| 1 << log) {
+            let over = over_staying(|seed| Simulated { bytes, ..slowed_to(part, seed) });
+            println!(
+                "{part} of a speed, chares of {bytes} bytes: at most {over:.3} of the time without moves"
+            );
+            assert!(over < 1.1, "{part} of a speed, chares of {bytes} bytes: {over}");
+        }
+    }
+    // Large ones, too, leave one that is slow for long enough.
+    let over = over_staying(|seed| Simulated { bytes: 1 << 24, ..slow_from_then_on(seed) });
+    assert!(over < 0.7, "{over}");
 }
 
 #[test]
