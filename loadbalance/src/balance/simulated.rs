@@ -40,6 +40,8 @@ pub struct Simulated {
     pub pattern: Option<Pattern>,
     /// Bytes of each.
     pub bytes: u64,
+    /// Bytes per second between nodes that `auto` is told; a PE of the fastest at the beginning sends [`BYTES_PER_S`].
+    pub told_bytes_per_s: f64,
     /// The standard deviation of each speed in each step, and of each measured load, as a part of it.
     pub noise: f64,
     /// Seconds after which a speed has forgotten what it was: 0 if that of each step has nothing to do with the last one.
@@ -63,6 +65,7 @@ impl Simulated {
             chares: 32 * speeds.len() as u32,
             pattern: None,
             bytes: 1 << 20,
+            told_bytes_per_s: BYTES_PER_S,
             noise: 0.02,
             noise_lasts_s: 0.0,
             sample_s: 0.25,
@@ -100,7 +103,7 @@ impl Run {
 }
 
 /// Bytes per second that a PE of the fastest at the beginning sends, and receives at the same time.
-const BYTES_PER_S: f64 = 1e8;
+pub const BYTES_PER_S: f64 = 1e8;
 /// Seconds that a chare is away besides those of its bytes.
 const AWAY_S: f64 = 1e-3;
 
@@ -303,7 +306,7 @@ impl<'a> Running<'a> {
                 gone: &[],
                 span_s: self.span.seconds(),
                 left_s: Some(now_s * f64::from(self.settings.steps - steps) / f64::from(steps)),
-                bytes_per_s: BYTES_PER_S,
+                bytes_per_s: self.settings.told_bytes_per_s,
                 away_s: AWAY_S,
                 decide_s: 0.0,
             };

@@ -24,8 +24,8 @@ use crate::monitor::BalancingCost;
 use crate::monitor::heavy::Heaviest;
 use crate::monitor::wire::Balanced;
 use crate::node::{BalancingEvent, Node};
-use loadbalance::balance::auto::{Answer, Auto, Look, Record, Sample, number_without};
-use loadbalance::balance::{Balancer, Choice, Decision, Move, View, ViewError};
+use loadbalance::balance::auto::{Answer, Auto, Look, Record, Sample};
+use loadbalance::balance::{Balancer, Choice, Decision, Move, ViewError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -34,14 +34,12 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 /// A balancer that is no `auto` decides no more often than this, seconds.
 const EVERY_S: f64 = 1.0;
-/// Bytes per second between nodes until moves have shown how many there are: those of a gigabit line.
+/// Bytes per second between nodes until more have been seen to come: those of a gigabit line.
 const BYTES_PER_S: f64 = 1e8;
 /// Seconds that a chare is away besides those of its bytes: a few messages.
 const AWAY_S: f64 = 1e-3;
 /// So many decisions are told; of more, the latest.
 const TOLD_MAX: usize = 256;
-/// Moves that take less than this, seconds, say nothing of the network: views come no more often.
-const MOVES_MIN_S: f64 = 1.0;
 
 /// What there is to tell those who watch.
 #[derive(Debug)]
@@ -102,7 +100,6 @@ struct Balancing {
     heavy: Heavy,
     by: By,
     looks: Looks,
-    network: Network,
     cost: BalancingCost,
 }
 
@@ -125,7 +122,6 @@ impl Balancing {
             node,
             by,
             looks,
-            network: Network::default(),
             cost: BalancingCost::default(),
         }
     }
@@ -154,16 +150,13 @@ impl Balancing {
     fn look(&mut self, left_s: Option<f64>) {
         let view = self.census.view(&self.node.cpu_rates(), self.looks);
         let now_s = self.node.now().as_secs_f64();
-        self.network.forget(self.census.gone());
-        self.network.look(&view, now_s);
-        let bytes_per_s = self.network.bytes_per_s.max(self.census.bytes_per_s());
         let sample = Sample {
             now_s,
             view: &view,
             gone: self.census.gone(),
             span_s: self.census.span_s(),
             left_s,
-            bytes_per_s,
+            bytes_per_s: self.census.bytes_per_s().max(BYTES_PER_S),
             away_s: AWAY_S,
             decide_s: 0.0,
         };
@@ -175,7 +168,6 @@ impl Balancing {
             Ok(Some(decision)) => {
                 let by = self.by.records().last().map_or("", |record| record.by);
                 tracing::info!("{by} moves {} chares", decision.moves.len());
-                self.network.begins(&decision, now_s);
                 self.order(&decision);
             }
             Ok(None) => {}
@@ -252,88 +244,5 @@ impl By {
                 Ok(Some(decision))
             }
         }
-    }
-}
-
-/// How fast chares get from node to node, as moves have shown.
-#[derive(Debug)]
-struct Network {
-    bytes_per_s: f64,
-    under_way: Option<UnderWay>,
-}
-
-/// Moves that were ordered and are not seen to have been made.
-#[derive(Debug)]
-struct UnderWay {
-    since_s: f64,
-    bytes: u64,
-    /// Which chares are where after them.
-    places: Vec<(u32, u32)>,
-}
-
-impl Default for Network {
-    fn default() -> Self {
-        Self { bytes_per_s: BYTES_PER_S, under_way: None }
-    }
-}
-
-impl Network {
-    fn begins(&mut self, decision: &Decision, now_s: f64) {
-        let places = decision.moves.iter().map(|step| (step.chare, step.to)).collect();
-        self.under_way = Some(UnderWay { since_s: now_s, bytes: decision.bytes, places });
-    }
-
-    /// Of chares that have ended it is not known whether their bytes were sent.
-    fn forget(&mut self, gone: &[u32]) {
-        if gone.is_empty() {
-            return;
-        }
-        self.under_way = self.under_way.take().and_then(|way| {
-            let renumbered = |(chare, pe)| Some((number_without(gone, chare)?, pe));
-            let places = way.places.into_iter().map(renumbered).collect::<Option<_>>()?;
-            Some(UnderWay { places, ..way })
-        });
-    }
-
-    fn look(&mut self, view: &View, now_s: f64) {
-        let Some(UnderWay { since_s, bytes, places }) = &self.under_way else { return };
-        let is_there =
-            |(chare, pe): &(u32, u32)| view.chares.get(*chare as usize).is_some_and(|one| one.pe == *pe);
-        if !places.iter().all(is_there) {
-            return;
-        }
-        let rate = *bytes as f64 / (now_s - since_s).max(f64::MIN_POSITIVE);
-        if rate > self.bytes_per_s || now_s - since_s > MOVES_MIN_S {
-            self.bytes_per_s = rate.max(1.0);
-        }
-        self.under_way = None;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use loadbalance::Part;
-
-    #[test]
-    fn the_network_is_as_fast_as_moves_show() {
-        let view = |pe| View::new(&Part::each(&[1.0, 1.0]), [(pe, 1.0)]);
-        let moves = vec![Move { chare: 0, from: 0, to: 1 }];
-        let decision = Decision { moves, bytes: 10_000_000, ..Decision::default() };
-        let after = |seconds: f64| {
-            let mut network = Network::default();
-            network.begins(&decision, 5.0);
-            network.look(&view(0), 5.01);
-            network.look(&view(1), 5.0 + seconds);
-            network.bytes_per_s
-        };
-        assert_eq!(after(0.05).round(), 2e8);
-        assert_eq!(after(0.25), BYTES_PER_S, "no quicker than views come");
-        assert_eq!(after(10.0), 1e6);
-        let mut network = Network::default();
-        network.begins(&decision, 5.0);
-        network.forget(&[0]);
-        network.look(&view(1), 5.05);
-        assert_eq!(network.bytes_per_s, BYTES_PER_S, "one that has ended shows nothing");
     }
 }

@@ -6,7 +6,8 @@
 //! 1. *Is it real?* Each speed and each load has its own noise, seen in its own history ([`Level`]). Only an imbalance that
 //!    the noise of all PEs cannot explain counts, and only if one measurement confirms another.
 //! 2. *Does it pay?* A balancer predicts what its moves would gain in each second. They cost the time that their bytes take
-//!    at the measured bandwidth, and the time that chares are away. What is left of the run must bring more.
+//!    from or to the slowest node, as earlier moves have shown it, and the time that chares are away. What is left of the run
+//!    must bring more.
 //! 3. *Will it last?* Nobody knows. As with skis that can be rented or bought, the moves are made when what was lost by not
 //!    making them has reached their cost: then never more than twice the best is paid, whatever comes.
 //!
@@ -20,6 +21,7 @@ mod record;
 mod speed;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod trial;
 
 pub use answer::{Answer, Why};
@@ -37,6 +39,7 @@ use super::view::{Times, View, ViewError};
 use super::{Balancer, memory};
 use outcome::Outcome;
 use speed::Speed;
+use transfer::Transfer;
 use trial::Trial;
 
 /// What a user may say about `auto`.
@@ -90,7 +93,7 @@ pub struct Sample<'a> {
     pub span_s: f64,
     /// Seconds of the run that are left, if anybody knows.
     pub left_s: Option<f64>,
-    /// Bytes per second from one node to another.
+    /// Bytes per second from the fastest node to another, as far as anybody knows: moves show it.
     pub bytes_per_s: f64,
     /// Seconds that a chare is away when it moves, besides those of its bytes.
     pub away_s: f64,
@@ -126,6 +129,7 @@ pub struct Auto {
     lost_s: f64,
     seen: u32,
     outcome: Outcome,
+    transfer: Transfer,
     /// Moves that were decided last, while they are not seen to have been made; and when that was.
     pending: Vec<super::Move>,
     decided_s: f64,
@@ -149,6 +153,7 @@ impl Auto {
             lost_s: 0.0,
             seen: 0,
             outcome: Outcome::new(),
+            transfer: Transfer::new(),
             pending: Vec::new(),
             decided_s: 0.0,
             tried: None,
@@ -190,7 +195,7 @@ impl Auto {
             return Ok(Answer::Wait(Why::NoWork));
         }
         self.learn(sample, work);
-        if !self.has_moved(sample.view) {
+        if !self.has_moved(sample) {
             return Ok(Answer::Wait(Why::Moving));
         }
         if let Some(answer) = self.evacuate(sample)? {
@@ -228,7 +233,11 @@ impl Auto {
         self.away_s.retain(|_| numbers.next().is_some_and(is_left));
         let renumbered =
             |step: super::Move| number_without(gone, step.chare).map(|chare| super::Move { chare, ..step });
+        let moving = self.pending.len();
         self.pending = self.pending.drain(..).filter_map(renumbered).collect();
+        if self.pending.len() < moving {
+            self.transfer.forget();
+        }
         self.tried = self.tried.and_then(|(step, samples)| Some((renumbered(step)?, samples)));
     }
 
@@ -244,7 +253,7 @@ impl Auto {
             let Some(trial) = Trial::to(pe as u32, &view, times) else { continue };
             let decision = trial.decide(sample.view)?;
             // In vain, it comes back.
-            let cost_s = 2.0 * cost_s(sample.view, &decision, sample);
+            let cost_s = 2.0 * self.transfer.cost_s(sample.view, &decision.moves, sample);
             let Some(most) = self.speeds[pe].worth_a_try(sample.now_s, TRIALS * cost_s) else { continue };
             let gain = most / (times.total_speed() + most);
             if decision.moves.is_empty() || gain * left_s <= cost_s {
@@ -252,7 +261,8 @@ impl Auto {
             }
             self.speeds[pe].is_tried();
             self.tried = decision.moves.first().map(|step| (*step, 0));
-            return Ok(self.begin(sample.now_s, trial.name(), decision, (0.0, cost_s)));
+            let trial = Candidate { by: trial.name(), gain: 0.0, cost_s, decision };
+            return Ok(self.begin(sample.now_s, sample.view, trial));
         }
         Ok(Answer::Wait(why))
     }
@@ -271,9 +281,10 @@ impl Auto {
             return Ok(None);
         }
         let decision = back.decide(sample.view)?;
-        let cost_s = cost_s(sample.view, &decision, sample);
+        let cost_s = self.transfer.cost_s(sample.view, &decision.moves, sample);
         self.speeds[to as usize].gives_up();
-        Ok(Some(self.begin(sample.now_s, back.name(), decision, (0.0, cost_s))))
+        let back = Candidate { by: back.name(), gain: 0.0, cost_s, decision };
+        Ok(Some(self.begin(sample.now_s, sample.view, back)))
     }
 
     /// Whether speeds and most of the work have been measured often enough to know what noise is.
@@ -297,6 +308,7 @@ impl Auto {
             self.shares.clear();
             self.away_s.clear();
             self.pending.clear();
+            self.transfer.forget();
         }
         self.shares.resize(view.chares.len(), Level::default());
         self.away_s.resize(view.chares.len(), 0.0);
@@ -391,7 +403,7 @@ impl Auto {
         }
         self.lost_s = 0.0;
         self.note_who_gives_up(&view, &best.decision);
-        Ok(self.begin(sample.now_s, best.by, best.decision, (best.gain, best.cost_s)))
+        Ok(self.begin(sample.now_s, &view, best))
     }
 
     /// Notes the PE that ends last if all its chares go.
@@ -446,7 +458,12 @@ impl Auto {
     ) -> Result<Candidate, ViewError> {
         let decision = balancer.decide(view)?;
         let gain = self.outcome.trust() * (1.0 - decision.after / decision.before);
-        Ok(Candidate { by: balancer.name(), gain, cost_s: cost_s(view, &decision, sample), decision })
+        Ok(Candidate {
+            by: balancer.name(),
+            gain,
+            cost_s: self.transfer.cost_s(view, &decision.moves, sample),
+            decision,
+        })
     }
 
     /// From those that move least to those that move most.
@@ -492,39 +509,41 @@ impl Auto {
         if decision.moves.is_empty() {
             return Ok(None);
         }
-        let cost_s = cost_s(view, &decision, sample);
-        Ok(Some(self.begin(sample.now_s, "leaving", decision, (0.0, cost_s))))
+        let cost_s = self.transfer.cost_s(view, &decision.moves, sample);
+        let leaving = Candidate { by: "leaving", gain: 0.0, cost_s, decision };
+        Ok(Some(self.begin(sample.now_s, view, leaving)))
     }
 
-    /// Chares begin to move, by what this balancer has decided: with the part of each second that is expected to be gained, and
-    /// the seconds that it is expected to cost.
-    fn begin(
-        &mut self,
-        now_s: f64,
-        by: &'static str,
-        decision: Decision,
-        (gain, cost_s): (f64, f64),
-    ) -> Answer {
+    /// Chares begin to move.
+    fn begin(&mut self, now_s: f64, view: &View, chosen: Candidate) -> Answer {
+        let Candidate { by, gain, cost_s, decision } = chosen;
         self.records.push(Record::new(now_s, by, &decision, gain, cost_s));
         self.pending.clone_from(&decision.moves);
         self.decided_s = now_s;
         self.outcome.begin(&self.speeds);
+        self.transfer.begins(view, &decision.moves, now_s);
         Answer::Move(decision, by)
     }
 
     /// Whether all moves that were decided have been made, as far as this view shows, or will not be made any more: a chare may
     /// have been told to stay meanwhile.
-    fn has_moved(&mut self, view: &View) -> bool {
-        self.pending.retain(|step| view.chares[step.chare as usize].pe == step.from);
-        self.pending.is_empty() || self.last_s - self.decided_s > MOVING_MAX_S
+    fn has_moved(&mut self, sample: &Sample<'_>) -> bool {
+        self.pending.retain(|step| sample.view.chares[step.chare as usize].pe == step.from);
+        if self.pending.is_empty() {
+            self.transfer.have_come(sample);
+            return true;
+        }
+        self.last_s - self.decided_s > MOVING_MAX_S
     }
 }
 
+/// Moves that a balancer has found.
 struct Candidate {
     by: &'static str,
     decision: Decision,
-    /// The part of each second that is gained.
+    /// The part of each second that is expected to be gained.
     gain: f64,
+    /// Seconds that moving is expected to cost.
     cost_s: f64,
 }
 
@@ -536,40 +555,8 @@ impl Candidate {
     }
 }
 
-/// Seconds that moving takes: those of the bytes of the node that takes longest, of the chares of the PE that has most, and of
-/// the decision itself. To pack, encrypt and send bytes, or the other way round, is work like any other: a node that computes at a
-/// quarter of the speed of the fastest does it no faster.
-fn cost_s(view: &View, decision: &Decision, sample: &Sample<'_>) -> f64 {
-    let node_of = view.nodes();
-    let mut bytes = vec![[0u64; 2]; view.pes.len()];
-    let mut moves = vec![0u32; view.pes.len()];
-    let mut speeds = vec![0.0f64; view.pes.len()];
-    for (pe, node) in view.pes.iter().zip(&node_of) {
-        speeds[*node] = speeds[*node].max(pe.part.speed);
-    }
-    for step in &decision.moves {
-        let nodes = [step.from, step.to].map(|pe| node_of[pe as usize]);
-        moves[step.from as usize] += 1;
-        moves[step.to as usize] += 1;
-        if nodes[0] != nodes[1] {
-            let size = view.chares[step.chare as usize].bytes;
-            bytes[nodes[0]][0] += size;
-            bytes[nodes[1]][1] += size;
-        }
-    }
-    let fastest = speeds.iter().copied().fold(0.0, f64::max);
-    let seconds = |([out, back], speed): (&[u64; 2], &f64)| match (*out).max(*back) {
-        0 => 0.0,
-        bytes => bytes as f64 * fastest / speed / sample.bytes_per_s.max(1.0),
-    };
-    let of_bytes = bytes.iter().zip(&speeds).map(seconds).fold(0.0, f64::max);
-    let moves = moves.into_iter().max().unwrap_or(0);
-    of_bytes + f64::from(moves) * sample.away_s.max(0.0) + sample.decide_s.max(0.0)
-}
-
 /// The number that a chare has when those with these numbers, which are in order, have gone: `None` if it is one of them.
-#[must_use]
-pub fn number_without(gone: &[u32], number: u32) -> Option<u32> {
+fn number_without(gone: &[u32], number: u32) -> Option<u32> {
     gone.binary_search(&number).err().map(|before| number - before as u32)
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::balance::Move;
 use crate::balance::patterns::Pattern;
 use crate::balance::random::Random;
-use crate::balance::simulated::{Change, Run, Simulated, run};
+use crate::balance::simulated::{BYTES_PER_S, Change, Run, Simulated, run};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 
@@ -106,6 +106,14 @@ fn chares_leave_a_slow_pe_only_if_that_pays() {
     // Large ones, too, leave one that is slow for long enough.
     let over = over_staying(|seed| Simulated { bytes: 1 << 24, ..slow_from_then_on(seed) });
     assert!(over < 0.7, "{over}");
+}
+
+#[test]
+fn it_learns_from_moves_how_long_they_take() {
+    let told_bytes_per_s = 10.0 * BYTES_PER_S;
+    let over = over_staying(|seed| Simulated { bytes: 1 << 25, told_bytes_per_s, ..neighbour(seed) });
+    println!("at most {over:.3} of the time without moves");
+    assert!(over < 1.4, "{over}");
 }
 
 #[test]
