@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::digest::Digest;
-use crate::envelope::{PeOrder, Target};
+use crate::envelope::{CallbackTarget, Envelope, PeOrder, Target, ToPe};
 use crate::frame::Receiver;
 use crate::pe::scheduler::Scheduler;
+use crate::priority::Priority;
 use crate::proto::snapshot::Colour;
 use crate::saved::{RecordHeader, RecordOf, Save, SavedHere, SavedPlace, SavedRecords};
 use crate::transport::loopback::LoopbackNet;
