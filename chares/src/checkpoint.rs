@@ -242,6 +242,14 @@ pub(crate) fn made_of_others(what: &str, why: &str) -> String {
 }
 
 impl SavedDriver {
+    /// A result more that it has not waited for, behind those that it has.
+    pub(crate) fn add_result(&mut self, slot: u64, result: Payload) {
+        match self.slots.iter_mut().find(|(known, _)| *known == slot) {
+            Some((_, waiting)) => waiting.push(result),
+            None => self.slots.push((slot, vec![result])),
+        }
+    }
+
     pub(crate) fn pack(&self) -> Packed {
         // Shapes are JSON wherever they are written.
         let types = serde_json::to_string(&self.types.types).unwrap_or_default();

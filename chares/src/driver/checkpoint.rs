@@ -387,7 +387,7 @@ impl Driver {
         self.wait_until(|main| (main.history.checkpoint.paused.len() == pes).then_some(()))?;
         let packed = std::mem::take(&mut self.history.checkpoint.paused).into_values();
         let records = packed.sum::<Result<u64, String>>();
-        Ok(records.and_then(|records| Ok((self.saved_driver()?, records))))
+        Ok(records.and_then(|records| Ok((self.saved_driver()?.pack(), records))))
     }
 
     /// Keeps what has been added to accumulators on the launcher, and what is known of loads.
@@ -420,7 +420,8 @@ impl Driver {
         (SENT_BYTES / nodes).clamp(*SENT_NODE_BYTES.start(), *SENT_NODE_BYTES.end())
     }
 
-    pub(super) fn saved_driver(&mut self) -> Result<Packed, String> {
+    /// The driver's own part, as it is now.
+    pub(super) fn saved_driver(&mut self) -> Result<SavedDriver, String> {
         let mut slots = Vec::new();
         for (slot, waiting) in &mut self.slots {
             let copy = |payload: &Payload| match payload {
@@ -431,7 +432,7 @@ impl Driver {
         }
         let pe = self.pe.save().map_err(|error| error.to_string())?;
         let node = self.pe.node();
-        let saved = SavedDriver {
+        Ok(SavedDriver {
             version: VERSION,
             pe_counts: node.topology().begun().pe_counts(),
             pes: node.topology().pe_count(),
@@ -444,8 +445,7 @@ impl Driver {
             speeds: node.speeds().to_vec(),
             counted: self.history.counted.clone(),
             types: self.history.outcomes.types(),
-        };
-        Ok(saved.pack())
+        })
     }
 
     /// Tells a PE what it is to do about standing still, which is not counted among the messages of the run.

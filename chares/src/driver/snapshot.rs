@@ -3,6 +3,7 @@
 
 use super::Driver;
 use super::keeping::AllPacked;
+use crate::checkpoint::SavedDriver;
 use crate::program::RunError;
 use runtime::envelope::{CallbackTarget, Packed, Payload};
 use runtime::ids::{NodeId, PeId};
@@ -16,8 +17,9 @@ use std::time::Duration;
 pub(super) struct Open {
     how_far: Snapshot,
     /// The driver's own part.
-    driver: Packed,
-    /// What was on its way to the driver when it was cut, and what it has told when variables are in place.
+    driver: SavedDriver,
+    /// What the driver has told when variables are in place, and nothing for each result that was on its way to it when it was cut:
+    /// that stands behind those that it had, before whatever comes later, and only what was sent has to be balanced.
     late: Vec<(CallbackTarget, Packed)>,
     /// Records that PEs have packed so far.
     records: u64,
@@ -93,7 +95,10 @@ impl Driver {
         let is_late = colour.is_some_and(|colour| self.pe.side().turn(colour) == Turn::Late);
         let Some(open) = self.history.snapshot.as_mut().filter(|_| is_late) else { return };
         match result {
-            Payload::Packed(packed) => open.late.push((CallbackTarget::Slot(slot), (**packed).clone())),
+            Payload::Packed(packed) => {
+                open.driver.add_result(slot, Payload::Packed(Arc::clone(packed)));
+                open.late.push((CallbackTarget::Ignore, Packed::default()));
+            }
             Payload::Value(_) => open.fail(super::checkpoint::NOT_TAKEN.into()),
         }
     }
@@ -145,7 +150,9 @@ impl Driver {
         let variables = self.history.variables.clone();
         let Some(keeping) = &mut self.history.keeping else { return };
         match failed {
-            None => keeping.all_packed(AllPacked { driver, records, paused: packed, variables }),
+            None => {
+                keeping.all_packed(AllPacked { driver: driver.pack(), records, paused: packed, variables })
+            }
             Some(why) => keeping.fail(why),
         }
     }

@@ -36,12 +36,15 @@ struct Spin(Array<Member>, Callback<bool>, Callback<u64>);
 /// Go on to the other one, so many times more as soon as a checkpoint has begun; how often it has.
 #[derive(Clone, Serialize, Deserialize)]
 struct Token(Array<Member>, u64, u64, Callback<u64>);
+/// Say one thing more.
+#[derive(Clone, Serialize, Deserialize)]
+struct Again(Callback<u64>);
 #[derive(Clone, Serialize, Deserialize)]
 struct Gift(u64);
 #[derive(Clone, Serialize, Deserialize)]
 struct Tell(Callback<Sum<u64>>);
 
-chares::entries!(Member: Spin, Token, Gift, Tell, WriteOnce<u64> as "InPlace"; reduces Sum<u64>);
+chares::entries!(Member: Spin, Token, Again, Gift, Tell, WriteOnce<u64> as "InPlace"; reduces Sum<u64>);
 
 impl Member {
     fn gets(&mut self, count: u64, ctx: &mut Ctx<'_, Self>) {
@@ -70,6 +73,7 @@ impl Entry<Spin> for Member {
         let ready = Callback::element(&all.at(2));
         ctx.write_once(7u64, ready);
         early.send(ctx, 11);
+        ctx.this().send(ctx, Again(early));
         done.send(ctx, since.elapsed() < LIMIT);
     }
 }
@@ -85,6 +89,11 @@ impl Entry<Token> for Member {
         }
         let other = if ctx.index() == 1 { 2 } else { 1 };
         all.at(other).send(ctx, Token(all, left - u64::from(has_begun), hops + 1, done));
+    }
+}
+impl Entry<Again> for Member {
+    fn receive(&mut self, Again(to): Again, ctx: &mut Ctx<'_, Self>) {
+        to.send(ctx, 12);
     }
 }
 impl Entry<Gift> for Member {
@@ -116,7 +125,8 @@ fn drive(main: &mut Driver) -> Result<(), RunError> {
     all.at(1).send(main, Token(all, 2 * AT_LEAST, 0, done));
     let hops = hops.wait(main)?;
     assert!(has_spun.wait(main)?, "the others did not go on while one PE was computing");
-    assert_eq!(came_early.wait(main)?, 11);
+    // What was on its way is not overtaken by what is said later.
+    assert_eq!((came_early.wait(main)?, came_early.wait(main)?), (11, 12));
     main.quiescence()?;
     let (to, got) = main.pending();
     all.broadcast(main, Tell(to));
