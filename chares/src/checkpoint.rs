@@ -39,10 +39,9 @@ use std::collections::BTreeMap;
 pub(crate) const VERSION: u16 = 2;
 
 /// How a run is saved while it goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// All PEs stand still until nothing is on its way, and pack what they have.
-    #[default]
     Barrier,
     /// Each PE packs what it has between two messages, and goes on; what is on its way is saved as it comes.
     Snapshot,

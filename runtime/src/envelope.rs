@@ -203,6 +203,12 @@ impl Envelope {
     pub fn new(target: impl Into<Target>, priority: impl Into<Priority>, payload: Payload) -> Self {
         Self { target: target.into(), priority: priority.into(), payload, backlog_bytes: 0 }
     }
+
+    /// One that goes before all others, and has nothing beside what is to be done.
+    #[must_use]
+    pub fn urgent(target: impl Into<Target>) -> Self {
+        Self::new(target, Priority::first(), Payload::packed(Packed::default()))
+    }
 }
 
 #[cfg(test)]

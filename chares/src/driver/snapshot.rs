@@ -105,8 +105,9 @@ impl Driver {
 
     /// Goes on with a snapshot if it is time; when to call this again, if nothing is heard before.
     pub(super) fn go_on_with_snapshot(&mut self) -> Option<Duration> {
+        let open = self.history.snapshot.as_mut()?;
         let now = self.pe.node().now();
-        let step = self.history.snapshot.as_mut()?.how_far.wake(now);
+        let step = open.how_far.wake(now);
         self.step(step);
         let due = self.history.snapshot.as_ref()?.how_far.timeout()?;
         Some(due.saturating_sub(now))
@@ -136,12 +137,11 @@ impl Driver {
         for (header, packed) in self.pe.node().shared_records() {
             keeping.keep_shared(header, packed);
         }
-        let late = late.filter(|late| !late.is_empty());
-        late.into_iter().for_each(|late| {
+        if let Some(late) = late.filter(|late| !late.is_empty()) {
             // A PE passes it on when the run goes on from there: there is one in any run.
             let header = RecordHeader { pe: PeId(0), of: RecordOf::Late { by: PeId::DRIVER } };
             keeping.keep_shared(header, late_relays(late));
-        });
+        }
     }
 
     /// All that is of the snapshot has been sent.

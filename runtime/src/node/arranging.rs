@@ -13,7 +13,7 @@
 use super::{LauncherEvent, Node};
 use crate::codec::Order;
 use crate::config::NodeConfig;
-use crate::envelope::{Envelope, Packed, Payload, PeOrder, Target};
+use crate::envelope::{Envelope, Packed, PeOrder, Target};
 use crate::ids::{NodeId, PeId};
 use crate::monitor::wire::NodeInfo;
 use crate::pe::scheduler::start_pe;
@@ -165,8 +165,7 @@ impl Node {
         self.tables.replace(now);
         let Some(this) = self.this.upgrade() else { return };
         for pe in new {
-            let order = Target::Order(PeOrder::Pause);
-            self.pes.push(pe, None, Envelope::new(order, i32::MIN, Payload::packed(Packed::default())));
+            self.pes.push(pe, None, Envelope::urgent(Target::Order(PeOrder::Pause)));
             // Its own PEs have the cores one by one; they are shared by those that come.
             if let Err(error) = start_pe(&this, pe, self.settings.cores.clone()) {
                 self.fail(format!("{pe:?} cannot go on on {:?}: no thread: {error}", self.id));

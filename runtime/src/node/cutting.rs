@@ -3,49 +3,36 @@
 
 use super::{DriverEvent, Node};
 use crate::codec::Order;
-use crate::envelope::{Envelope, Packed, Payload, PeOrder, Target};
+use crate::envelope::{Envelope, Packed, PeOrder, Target};
 use crate::ids::PeId;
 use crate::proto::snapshot::{Carried, Colour};
 use crate::saved::Save;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// How far a node has come in a snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Cutting {
-    /// The colour of all its PEs, while there is no snapshot; of those that have not been cut, until all have.
-    is_red: AtomicBool,
     /// How many PEs have not been cut.
     left: AtomicUsize,
     /// What its PEs were told last of how they are to be saved.
     save: Mutex<Save>,
 }
 
-impl Cutting {
-    fn colour(&self) -> Colour {
-        if self.is_red.load(Ordering::SeqCst) { Colour::Red } else { Colour::White }
-    }
-
-    /// The node joins a run of which all have this colour.
-    pub(super) fn begin_with(&self, colour: Colour) {
-        self.is_red.store(colour == Colour::Red, Ordering::SeqCst);
-    }
-}
-
 impl Node {
-    /// The colour of those who begin to send here now. Only where no snapshot is open.
+    /// The colour of all its PEs, while there is no snapshot; of those that have not been cut, until all have. On the launcher that
+    /// of the driver.
     #[must_use]
     pub fn colour(&self) -> Colour {
-        self.cutting.colour()
+        self.variables.colour()
     }
 
     /// Has a snapshot begin: the driver has been cut, which is the first, and all PEs are to be. Until it
     /// [ends](Self::end_snapshot) the launcher knows what that is shared is of it and what is not. Only there.
     pub fn begin_snapshot(&self, save: Save) {
-        let old = self.cutting.colour();
-        self.catalogue.set_later(Some(old.other()));
-        self.variables.set_later(Some(old.other()));
-        self.cutting.begin_with(old.other());
+        let new = self.colour().other();
+        self.catalogue.set_later(Some(new));
+        self.variables.set_later(Some(new));
         self.tell_in_place();
         self.order_all(&Order::Cut(save));
     }
@@ -60,7 +47,7 @@ impl Node {
     /// Tells all PEs that nothing of the old colour comes any more; all that nodes share and that is of the snapshot is on the
     /// launcher, too.
     pub fn close_snapshot(&self) {
-        self.sums.close(self.cutting.colour().other());
+        self.sums.close(self.colour().other());
         self.order_all(&Order::Close);
     }
 
@@ -82,22 +69,21 @@ impl Node {
     pub(super) fn cut_all(&self, save: Save) {
         let pes = self.topology().pes(self.id);
         self.cutting.left.store(pes.len(), Ordering::SeqCst);
-        self.sums.begin(self.cutting.colour());
+        self.sums.begin(self.colour());
         *self.cutting.save.lock().unwrap_or_else(PoisonError::into_inner) = save;
         self.order_pes(PeOrder::Cut);
     }
 
     /// Has all its PEs know that nothing of the old colour comes any more.
     pub(super) fn close_all(&self) {
-        self.sums.close(self.cutting.colour().other());
+        self.sums.close(self.colour().other());
         self.variables.close();
         self.order_pes(PeOrder::Close);
     }
 
     fn order_pes(&self, order: PeOrder) {
         for pe in self.topology().pes(self.id) {
-            let envelope = Envelope::new(Target::Order(order), i32::MIN, Payload::packed(Packed::default()));
-            self.pes.push(PeId(*pe), None, envelope);
+            self.pes.push(PeId(*pe), None, Envelope::urgent(Target::Order(order)));
         }
     }
 
@@ -109,7 +95,6 @@ impl Node {
             return (save, Vec::new());
         }
         let sums = self.sums.cut();
-        self.cutting.begin_with(self.cutting.colour().other());
         self.tell_in_place();
         (save, sums)
     }

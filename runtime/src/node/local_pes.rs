@@ -250,7 +250,7 @@ impl LocalPes {
     /// Stops all PEs after the entry methods that run now.
     pub(super) fn stop(&self) {
         for slot in self.slots() {
-            slot.inbox.push(None, Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default())));
+            slot.inbox.push(None, Envelope::urgent(Target::Stop));
         }
     }
 

@@ -465,8 +465,7 @@ impl Node {
     /// Whether initialisation goes on where a node joins later, and the colour that all have there.
     pub(crate) fn begin_with(&self, is_init: bool, colour: Colour) {
         self.state.set_init(is_init);
-        self.cutting.begin_with(colour);
-        if colour != Colour::default() {
+        if colour != self.colour() {
             self.variables.change_colour();
             self.variables.close();
         }

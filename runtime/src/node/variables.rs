@@ -30,7 +30,7 @@ pub struct Variables {
     unacknowledged: DashMap<u64, Unacknowledged>,
     /// The bytes of all values, once they are kept.
     bytes: OnceLock<DashMap<u64, Said>>,
-    /// The colour of those whose values are there.
+    /// The colour of those whose values are there, for who reads it without a lock.
     is_red: AtomicBool,
     /// What has come of those who have been cut before all here were. Held while that changes.
     later: Mutex<Waiting>,
@@ -134,7 +134,7 @@ impl Variables {
     }
 
     /// The colour of those whose values are there.
-    fn colour(&self) -> Colour {
+    pub(super) fn colour(&self) -> Colour {
         if self.is_red.load(Ordering::Acquire) { Colour::Red } else { Colour::White }
     }
 

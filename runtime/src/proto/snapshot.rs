@@ -186,12 +186,6 @@ impl Snapshot {
         Some(Step::Count(1))
     }
 
-    /// Whether all PEs have been cut.
-    #[must_use]
-    pub fn all_have_cut(&self) -> bool {
-        !matches!(self.state, State::Cutting(_))
-    }
-
     /// A node has counted in this round.
     pub fn has_counted(
         &mut self,
@@ -213,7 +207,7 @@ impl Snapshot {
             self.state = State::Closing(self.pes.clone());
             return Some(Step::Close);
         }
-        let pause = (PAUSE.saturating_mul(*round)).min(PAUSE_MAX);
+        let pause = PAUSE.saturating_mul(*round).min(PAUSE_MAX);
         self.state = State::Waiting { until: now + pause, round: round.saturating_add(1), last: sum };
         None
     }
@@ -270,7 +264,7 @@ mod tests {
         let mut snapshot = Snapshot::new(pes, nodes, left);
         let carried = |sent, received| Carried { sent, received };
         assert_eq!((snapshot.has_cut(PeId(1)), snapshot.has_cut(PeId(1))), (None, None));
-        assert!(!snapshot.all_have_cut());
+        assert!(matches!(snapshot.state, State::Cutting(_)));
         assert_eq!(snapshot.has_cut(PeId(0)), Some(Step::Count(1)));
         let mut now = Duration::from_secs(1);
         // As many as were sent, twice in a row, whoever repeats himself or answers an earlier question.

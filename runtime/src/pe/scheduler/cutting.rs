@@ -2,7 +2,8 @@
 //! sender was cut, and comes later, is saved beside that.
 
 use super::Scheduler;
-use super::pausing::{Saved, Waiting, can_be_saved, check_saved, open, saved};
+use super::pausing::{Saved, check_saved, open, saved};
+use super::saver::Saver;
 use crate::codec::ControlToLauncher;
 use crate::envelope::{CallbackTarget, Envelope, Packed, Payload, Target, ToPe};
 use crate::monitor::wire::PeState;
@@ -10,9 +11,7 @@ use crate::object::PupError;
 use crate::pe::saving::{read, written};
 use crate::priority::Priority;
 use crate::proto::snapshot::{Colour, Turn};
-use crate::saved::{RecordHeader, RecordOf, Save, Sent};
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use crate::saved::{RecordHeader, RecordOf, Sent};
 
 /// How messages are saved that came late; another version is refused, and programs that know no such records take them for a PE
 /// of a later version.
@@ -31,10 +30,7 @@ pub(super) struct Snapshot {
 
 /// A snapshot of which more may come.
 struct Open {
-    /// Where records go.
-    saver: Sender<(Sent, Packed)>,
-    /// While so many bytes of the node are packed and not kept, the PE waits.
-    packed_bytes_max: u64,
+    saver: Saver,
     late: Vec<Saved>,
     /// How many messages more those have become that came late.
     split: u64,
@@ -43,47 +39,27 @@ struct Open {
 impl Scheduler {
     /// Packs all there is of the PE, and goes on in the other colour. What no message can carry ends the run.
     pub(super) fn cut(&mut self) {
-        let mut waiting = Waiting::of(self.pe.queue.take_all());
-        if waiting.queue.iter().any(|envelope| matches!(envelope.target, Target::Stop)) {
-            self.pe.account().goes_on(1);
-            return self.pe.queue.put_back(waiting.queue);
-        }
+        let Some(mut waiting) = self.take_waiting() else { return };
         self.switch(PeState::Overhead);
         let began_ns = self.pe.node.now_ns();
         let (save, sums) = self.pe.node.one_is_cut();
-        let told = self.pe.cut();
-        let relay = |(callback, ready)| {
-            Envelope::new(ToPe::Relay(Box::new(callback)), Priority::ORDINARY, Payload::packed(ready))
-        };
-        waiting.arrived = told.into_iter().map(relay).collect();
-        let records = self.pack_for(&mut waiting, sums, save).map_err(|error| error.to_string());
+        waiting.arrived = self.pe.cut().into_iter().map(relay).collect();
+        let packed = self.pack_for(&mut waiting, sums, save);
         self.pe.queue.put_back(waiting.queue);
         // What is ordered is not counted among the messages of the run.
         self.pe.account().goes_on(1);
         let took_ns = self.pe.node.now_ns().saturating_sub(began_ns);
-        let cut = records.map(|records| (records, took_ns));
+        let cut = match packed {
+            Ok((records, saver)) => {
+                self.snapshot.open = Some(Open { saver, late: Vec::new(), split: 0 });
+                Ok((records, took_ns))
+            }
+            Err(error) => Err(error.to_string()),
+        };
         self.pe.node.tell_launcher(ControlToLauncher::HasCut(self.pe.id, cut));
         for envelope in std::mem::take(&mut self.snapshot.aside) {
             self.take_one(envelope);
         }
-    }
-
-    fn pack_for(
-        &mut self,
-        waiting: &mut Waiting,
-        sums: Vec<(u64, Packed)>,
-        save: Save,
-    ) -> Result<u64, PupError> {
-        let node = Arc::clone(&self.pe.node);
-        let saver = self.savers.begin(&node, save);
-        let saver = saver.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
-        let (most, mut records) = (node.packed_bytes_max().max(save.sent_bytes_max), 0);
-        self.pack(waiting, sums, false, |sent, packed| {
-            node.held().pack(packed.len_bytes() as u64, most);
-            records += u64::from(saver.send((sent, packed)).is_ok());
-        })?;
-        self.snapshot.open = Some(Open { saver, packed_bytes_max: most, late: Vec::new(), split: 0 });
-        Ok(records)
     }
 
     /// Takes what has arrived in the other colour than the PE's, or from nobody.
@@ -117,10 +93,10 @@ impl Scheduler {
 
     /// Saves what was on its way when the PE was cut, and takes it.
     fn take_late(&mut self, envelope: Envelope) {
-        let late = self.pe.pack_envelope(envelope).and_then(|made| {
-            let saved = made.iter().filter(|one| can_be_saved(&one.target)).map(saved);
-            Ok((saved.collect::<Result<Vec<_>, _>>()?, made))
-        });
+        let late = self
+            .pe
+            .pack_envelope(envelope)
+            .and_then(|made| Ok((made.iter().map(saved).collect::<Result<Vec<_>, _>>()?, made)));
         let (saved, made) = match late {
             Ok(late) => late,
             Err(error) => return self.pe.fail(error.to_string()),
@@ -143,7 +119,7 @@ impl Scheduler {
     }
 
     /// How many records it was.
-    fn send_late(&self, Open { saver, packed_bytes_max, late, split }: Open) -> Result<u64, String> {
+    fn send_late(&self, Open { saver, late, split }: Open) -> Result<u64, String> {
         if late.is_empty() {
             return Ok(0);
         }
@@ -151,20 +127,22 @@ impl Scheduler {
         let header = RecordHeader { pe: self.pe.id, of: RecordOf::Late { by: self.pe.id } };
         let packed = Packed { body: body.into(), attachments: Vec::new() };
         let (sent, packed) = Sent::new(header, packed).map_err(|error| error.to_string())?;
-        self.pe.node.held().pack(packed.len_bytes() as u64, packed_bytes_max);
-        Ok(u64::from(saver.send((sent, packed)).is_ok()))
+        Ok(saver.send(sent, packed))
     }
 }
 
 /// Messages that were on their way from or to the driver when it was cut, as a PE takes them in: whom the payload is for.
 #[must_use]
 pub fn late_relays(relays: Vec<(CallbackTarget, Packed)>) -> Packed {
-    let saved = |(callback, payload)| -> Saved {
-        (ToPe::Relay(Box::new(callback)).into(), Priority::ORDINARY, Payload::packed(payload))
-    };
-    let late: Vec<Saved> = relays.into_iter().map(saved).collect();
-    let body = written(&(VERSION, 0u64, late)).expect("callbacks and bytes can be written");
+    let late = relays.into_iter().map(|one| saved(&relay(one))).collect::<Result<Vec<_>, _>>();
+    let body = late.and_then(|late| written(&(VERSION, 0u64, late)));
+    let body = body.expect("callbacks and bytes can be written");
     Packed { body: body.into(), attachments: Vec::new() }
+}
+
+/// Has a PE pass something on.
+fn relay((callback, payload): (CallbackTarget, Packed)) -> Envelope {
+    Envelope::new(ToPe::Relay(Box::new(callback)), Priority::ORDINARY, Payload::packed(payload))
 }
 
 /// What was saved of messages that came late, and how many more they have become.

@@ -127,7 +127,7 @@ impl Scheduler {
         let id = said.collection;
         if !self.has_shelf(id) {
             let said = ToPe::Contributors(Box::new(said));
-            return self.keep_early(id, Envelope::new(said, i32::MIN, Payload::packed(Packed::default())));
+            return self.keep_early(id, Envelope::urgent(said));
         }
         let Some((index, from)) = self.pe.take_contributors(said) else { return Ok(()) };
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };

@@ -2,6 +2,7 @@
 
 use super::cutting::read_late;
 use super::ending::Gone;
+use super::saver::Saver;
 use super::{Scheduler, Shelf};
 use crate::codec::ControlToLauncher;
 use crate::envelope::{CollectionId, ElementId, ElementIndex, Envelope, Packed, Payload, PeOrder, Target};
@@ -94,12 +95,7 @@ impl Scheduler {
         let node = Arc::clone(&self.pe.node);
         let inbox = node.pes().inbox(self.pe.id);
         self.switch(PeState::Overhead);
-        let mut waiting = Waiting::of(self.pe.queue.take_all());
-        if waiting.queue.iter().any(|envelope| matches!(envelope.target, Target::Stop)) {
-            // It has been told to end at the same moment, and would wait in vain.
-            self.pe.account().goes_on(1);
-            return self.pe.queue.put_back(waiting.queue);
-        }
+        let Some(mut waiting) = self.take_waiting() else { return };
         // Links must not wait for a PE that stands still: what it keeps is dealt with for them.
         self.disown(&mut waiting.queue);
         self.tell_paused(Ok(0));
@@ -136,6 +132,18 @@ impl Scheduler {
         self.take_in(&mut came);
     }
 
+    /// All that waits for its turn, so that it can be packed; nothing if the PE has been told to end at the same moment, and would
+    /// wait in vain. The order that asks for it is not counted among the messages of the run: of that there is nothing left then.
+    pub(super) fn take_waiting(&mut self) -> Option<Waiting> {
+        let queue = self.pe.queue.take_all();
+        if queue.iter().any(|envelope| matches!(envelope.target, Target::Stop)) {
+            self.pe.account().goes_on(1);
+            self.pe.queue.put_back(queue);
+            return None;
+        }
+        Some(Waiting::of(queue))
+    }
+
     /// Takes what arrives while the PE stands still; whether it is to go on.
     fn take_arrival(&mut self, arrival: Arrival, waiting: &mut Waiting) -> bool {
         if let Arrival::Colour(colour) = arrival {
@@ -164,7 +172,7 @@ impl Scheduler {
         self.dealt_with_bytes += bytes;
     }
 
-    pub(super) fn tell_paused(&self, paused: Paused) {
+    fn tell_paused(&self, paused: Paused) {
         self.pe.node.tell_launcher(ControlToLauncher::Paused(self.pe.id, paused));
     }
 
@@ -235,8 +243,7 @@ impl Scheduler {
 
     /// Nothing is left here but to end.
     fn is_gone(&mut self, waiting: &mut Waiting) {
-        let stop = Envelope::new(Target::Stop, i32::MIN, Payload::packed(Packed::default()));
-        *waiting = Waiting { is_gone: true, ..Waiting::of(vec![stop]) };
+        *waiting = Waiting { is_gone: true, ..Waiting::of(vec![Envelope::urgent(Target::Stop)]) };
         (self.shelves, self.early, self.wander) = Default::default();
         self.pe.account().is_gone();
         self.pe.has_more_to_do = false;
@@ -268,23 +275,34 @@ impl Scheduler {
     /// Packs all there is of the PE, for the launcher to be sent; how many records it was. What no message can carry is an
     /// error, and the PE is as it was.
     fn save(&mut self, waiting: &mut Waiting, save: Save) -> Result<u64, PupError> {
-        let (node, mut records) = (Arc::clone(&self.pe.node), 0);
-        let saver = self.savers.begin(&node, save);
-        let saver = saver.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
-        let most = node.packed_bytes_max().max(save.sent_bytes_max);
-        let sums = if self.is_first() { node.sums().all() } else { Vec::new() };
-        self.pack(waiting, sums, false, |sent, packed| {
-            node.held().pack(packed.len_bytes() as u64, most);
-            records += u64::from(saver.send((sent, packed)).is_ok());
-        })?;
-        Ok(records)
+        let sums = self.sums_of_node();
+        self.pack_for(waiting, sums, save).map(|(records, _)| records)
+    }
+
+    /// Packs all there is of the PE, and what has been added to accumulators, for the launcher to be sent; how many records it was,
+    /// and where more may go.
+    pub(super) fn pack_for(
+        &mut self,
+        waiting: &mut Waiting,
+        sums: Vec<(u64, Packed)>,
+        save: Save,
+    ) -> Result<(u64, Saver), PupError> {
+        let saver = self.savers.begin(&self.pe.node, save)?;
+        let mut records = 0;
+        self.pack(waiting, sums, false, |sent, packed| records += saver.send(sent, packed))?;
+        Ok((records, saver))
+    }
+
+    /// What has been added to accumulators on this node, for the PE that has to see to that.
+    fn sums_of_node(&self) -> Vec<(u64, Packed)> {
+        if self.is_first() { self.pe.node.sums().all() } else { Vec::new() }
     }
 
     /// Sends all there is of the PE to its new place; how many records that was. What has been added to accumulators goes to
     /// the launcher, uncounted.
     fn hand_over(&mut self, waiting: &mut Waiting, to: NodeId) -> Result<u64, PupError> {
         let (node, mut records) = (Arc::clone(&self.pe.node), 0);
-        let sums = if self.is_first() { node.sums().all() } else { Vec::new() };
+        let sums = self.sums_of_node();
         self.pack(waiting, sums, true, |sent, packed| {
             if let RecordOf::Sum(_) = sent.header.of {
                 return node.save(ToKeep::left_behind(sent), packed);
@@ -297,7 +315,7 @@ impl Scheduler {
 
     /// Packs all there is of the PE, its own part last, and what has been added to accumulators. What no message can carry is an
     /// error, and the PE is as it was.
-    pub(super) fn pack(
+    fn pack(
         &mut self,
         waiting: &mut Waiting,
         sums: Vec<(u64, Packed)>,
@@ -512,7 +530,7 @@ pub(super) fn check_saved<'a>(all: impl IntoIterator<Item = &'a Saved>) -> Resul
 }
 
 /// Whether a PE can have had this waiting when it was saved.
-pub(super) fn can_be_saved(target: &Target) -> bool {
+fn can_be_saved(target: &Target) -> bool {
     match target {
         Target::Order(order) => matches!(order, PeOrder::Migrate | PeOrder::NameHeld),
         Target::Record(_) | Target::Stop => false,

@@ -3,8 +3,8 @@
 use crate::digest::Digests;
 use crate::envelope::Packed;
 use crate::node::Node;
+use crate::object::PupError;
 use crate::saved::{Save, Sent, ToKeep};
-use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -16,22 +16,41 @@ pub(super) struct Savers {
     last: Option<(u32, JoinHandle<Digests>)>,
 }
 
+/// Where records of one checkpoint go.
+pub(super) struct Saver {
+    node: Arc<Node>,
+    records: Sender<(Sent, Packed)>,
+    /// While more bytes of the node are packed and not kept, whoever has a record for it waits.
+    packed_bytes_max: u64,
+}
+
+impl Saver {
+    /// Takes a record that has been packed; how many that is, which is none if the run has ended.
+    pub(super) fn send(&self, sent: Sent, packed: Packed) -> u64 {
+        self.node.held().pack(packed.len_bytes() as u64, self.packed_bytes_max);
+        u64::from(self.records.send((sent, packed)).is_ok())
+    }
+}
+
 impl Savers {
     /// What is to be sent of the PE is to be given to this.
     ///
     /// # Errors
     /// If the system has no thread for it.
-    pub(super) fn begin(&mut self, node: &Arc<Node>, save: Save) -> io::Result<Sender<(Sent, Packed)>> {
+    pub(super) fn begin(&mut self, node: &Arc<Node>, save: Save) -> Result<Saver, PupError> {
         let (number, last) = match self.last.take() {
             Some((number, saver)) => (Some(number), saver.join().unwrap_or_default()),
             None => (None, Digests::default()),
         };
         let has_last = number.is_some() && number == save.since;
         let (to_saver, records) = channel();
-        let node = Arc::clone(node);
-        let work = move || send_all(&node, save, &records, (&last, has_last));
-        self.last = Some((save.checkpoint, thread::Builder::new().name("saver".into()).spawn(work)?));
-        Ok(to_saver)
+        let here = Arc::clone(node);
+        let work = move || send_all(&here, save, &records, (&last, has_last));
+        let thread = thread::Builder::new().name("saver".into()).spawn(work);
+        let thread = thread.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
+        self.last = Some((save.checkpoint, thread));
+        let packed_bytes_max = node.packed_bytes_max().max(save.sent_bytes_max);
+        Ok(Saver { node: Arc::clone(node), records: to_saver, packed_bytes_max })
     }
 }
 
