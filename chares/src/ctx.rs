@@ -249,6 +249,16 @@ impl<'a, C: Chare> Ctx<'a, C> {
         self.pe.progressed(units);
     }
 
+    /// Says how much work this chare still has to do, in units that are the same for all chares of the run, such as seconds or
+    /// multiplications. Balancers then share out what remains, not what was done of late: chares that have got ahead of others
+    /// count for less, and those that are at their end for nothing. It holds until it is said anew. Worth saying where
+    /// each chare's work has an end; values that are no number of 0 or more are passed over. Costs some ten nanoseconds
+    /// where somebody balances.
+    pub fn work_remains(&mut self, units: f64) {
+        let element = ElementId { collection: self.site.collection, index: self.site.index };
+        self.pe.work_remains(element, units);
+    }
+
     /// Says that now is a good moment for a checkpoint, such as at the end of a step: of a run that is to be saved, one that
     /// is due in the next eighth of the time between two is taken now. A hint only: others take a checkpoint between any two
     /// entry methods, PEs may have gone on by the time that the launcher hears of it, and it is told so at most a hundred

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 21;
+pub const WIRE_VERSION: u16 = 22;
 
 /// What every frame's body begins with, behind one byte that says which of these it is and what colour it has; the rest of the
 /// body and the attachments are the payload.

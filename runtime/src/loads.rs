@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
 /// What a chare did on one PE in a stretch of time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChareLoad {
     /// Which.
     pub element: ElementId,
@@ -18,6 +18,8 @@ pub struct ChareLoad {
     pub whereabouts: Whereabouts,
     /// Where it may go, if it was there.
     pub mobility: Mobility,
+    /// The work that it still has to do, as it said last, in units that are the same for all chares.
+    pub remaining: Option<f64>,
 }
 
 /// Where a chare is, as the PE sees it that tells its load.
@@ -108,6 +110,14 @@ pub struct PeLoads {
     pub other_traffic: Amount,
 }
 
+/// Whether a chare may say that so much of its work remains.
+pub(crate) fn is_remaining(units: f64) -> bool {
+    (0.0..=REMAINING_MAX).contains(&units)
+}
+
+/// The units of as many chares as there can be add up to a finite number.
+const REMAINING_MAX: f64 = 1e200;
+
 /// What a node and its PEs did in a stretch of time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeLoads {
@@ -136,6 +146,7 @@ impl PeLoads {
             && [self.wall_ns, self.fixed_ns].into_iter().all(is_time)
             && [self.cpu_part, self.probed].into_iter().flatten().all(|part| part > 0.0 && part <= 1.0)
             && self.chares.iter().all(|chare| is_time(chare.cpu_ns))
+            && self.chares.iter().filter_map(|chare| chare.remaining).all(is_remaining)
             && self.chares.iter().flat_map(|chare| chare.mobility.named()).all(|pe| *pe < pe_count)
             && self.traffic.iter().map(|one| &one.amount).chain([&self.other_traffic]).all(Amount::can_be)
     }

@@ -233,6 +233,7 @@ impl<D: Distance> Entry<Relax> for Block<D> {
         let (round, groups) = (self.round, self.setup.groups());
         self.round += 1;
         ctx.progress(1);
+        ctx.work_remains(f64::from(groups - self.round) * self.numbers.len() as f64);
         let blocks = ctx.array();
         let over = match round + AHEAD {
             later if later < groups => Callback::element(&blocks.at([later, later])),

@@ -158,6 +158,7 @@ impl<T: Real> Entry<RowMagnitudes> for Blocks<T> {
             };
         }
         self.is_scaled = true;
+        ctx.work_remains(self.share.remaining());
         self.work_on(ctx);
         self.rest(ctx);
     }
@@ -192,6 +193,7 @@ impl<T: Real> Entry<Work> for Blocks<T> {
         for unsolved in self.share.ready() {
             self.pass_on(unsolved, ctx);
         }
+        ctx.work_remains(self.share.remaining());
         self.work_on(ctx);
     }
 }

@@ -165,6 +165,7 @@ impl<T: Real> Entry<Go<T>> for Tile<T> {
         self.row = nodes((0..q).map(|j| [i, j]).collect());
         self.column = nodes((0..q).map(|i| [i, j]).collect());
         self.go = Some(go);
+        ctx.work_remains(self.remaining());
         self.advance(ctx);
     }
 }
@@ -187,6 +188,7 @@ impl<T: Real> Entry<MultiplyBlocks> for Tile<T> {
         self.multiply();
         self.step += 1;
         ctx.progress(1);
+        ctx.work_remains(self.remaining());
         self.advance(ctx);
         if let Some(go) = self.go.take_if(|_| self.step == self.setup.q) {
             ctx.contribute(Barrier, go.done);
@@ -362,6 +364,13 @@ impl<T: Real> Tile<T> {
         let (m, k, n) = (self.rows().len(), part(problem.k, *q, inner).len(), self.cols().len());
         let (Some(a), Some(b)) = (self.a.remove(&self.step), self.b.remove(&self.step)) else { return };
         gemm(problem.kernel, m, k, n, &a.block, &b.block, self.c.as_mut_slice());
+    }
+
+    /// Multiplications that it has to do until its block of C is complete, about: blocks differ by a row or column.
+    fn remaining(&self) -> f64 {
+        let TileInit { problem, q, .. } = &self.setup;
+        let steps = f64::from(q - self.step) / f64::from(*q);
+        steps * (self.rows().len() * self.cols().len() * problem.k) as f64
     }
 
     fn rows(&self) -> Range<usize> {

@@ -6,35 +6,50 @@ use chares::{
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// Works, and says where.
+/// Works, and says where. If asked to, it says how much it still has to do; if that is anything, it does none of it now.
 #[derive(Serialize, Deserialize)]
 struct Toiler {
     rounds: u32,
+    remaining: Option<f64>,
 }
+
+/// Say from now on that so much remains.
+#[derive(Clone, Serialize, Deserialize)]
+struct Remains(f64);
 
 /// Work for so many microseconds and say where.
 #[derive(Clone, Serialize, Deserialize)]
-struct Work(u64, Callback<Gather<(u32, u32)>>);
+struct Work(u64, Callback<Gather<[u32; 3]>>);
 
-chares::entries!(Toiler: Work; reduces Gather<(u32, u32)> as "Places");
+chares::entries!(Toiler: Work, Remains; reduces Gather<[u32; 3]> as "Places");
 
 impl Chare for Toiler {
     type Index = u32;
     type Init = ();
     fn new((): (), _: &mut Ctx<'_, Self>) -> Self {
-        Self { rounds: 0 }
+        Self { rounds: 0, remaining: None }
+    }
+}
+
+impl Entry<Remains> for Toiler {
+    fn receive(&mut self, Remains(units): Remains, _: &mut Ctx<'_, Self>) {
+        self.remaining = Some(units);
     }
 }
 
 impl Entry<Work> for Toiler {
     fn receive(&mut self, Work(us, to): Work, ctx: &mut Ctx<'_, Self>) {
+        let us = if self.remaining > Some(0.0) { 0 } else { us };
         let begin = Instant::now();
         while begin.elapsed() < Duration::from_micros(us) {
             std::hint::spin_loop();
         }
         self.rounds += 1;
-        let (pe, rounds) = (ctx.pe_id(), self.rounds);
-        ctx.contribute(Gather(vec![(pe, rounds)]), to);
+        if let Some(units) = self.remaining {
+            ctx.work_remains(units);
+        }
+        let place = [ctx.index(), ctx.pe_id(), self.rounds];
+        ctx.contribute(Gather(vec![place]), to);
     }
 }
 
@@ -54,9 +69,10 @@ fn rounds(
         round += 1;
         let (to, places) = main.pending();
         workers.broadcast(main, Work(500, to));
-        let Gather(places) = places.wait(main)?;
-        assert!(places.iter().all(|(_, rounds)| *rounds == round), "each has worked once in each round");
-        let places: Vec<u32> = places.iter().map(|(pe, _)| *pe).collect();
+        let Gather(mut places) = places.wait(main)?;
+        places.sort_unstable();
+        assert!(places.iter().all(|[_, _, rounds]| *rounds == round), "each has worked once in each round");
+        let places: Vec<u32> = places.iter().map(|[_, pe, _]| *pe).collect();
         if is_done(&places) || Instant::now() > deadline {
             return Ok(places);
         }
@@ -157,6 +173,26 @@ fn those_that_talk_to_each_other_come_together() {
 
 fn counts(places: &[u32]) -> [usize; 2] {
     [0, 1].map(|pe| places.iter().filter(|place| **place == pe).count())
+}
+
+#[test]
+fn what_remains_is_shared_out_and_not_what_was_done() {
+    for choice in ["auto", "refine"] {
+        let mix = InProcess::new(&[1, 1]).balance(choice);
+        let places = program().run_in_process(&mix, |main| {
+            let workers = main.array_placed::<Toiler>(8, (), Placement::on_pes([0, 0, 0, 0, 1, 1, 1, 1]));
+            for at in 0..8 {
+                workers.at(at).send(main, Remains(if at < 4 { 0.0 } else { 5.0 }));
+            }
+            rounds(main, &workers, |places| counts(&places[4..])[0] >= 2)
+        });
+        let places = places.unwrap();
+        let moved = counts(&places[4..])[0];
+        assert!(
+            moved >= 2,
+            "{choice}: those have all to do that remains, though they did nothing of late: {places:?}"
+        );
+    }
 }
 
 #[test]

@@ -62,6 +62,8 @@ struct Known {
     worked: Vec<(PeId, f64)>,
     /// Its work in the span.
     work: f64,
+    /// What it still has to do, as it said itself.
+    remaining: Option<f64>,
     /// For how many seconds it has been nowhere.
     nowhere_s: Option<f64>,
     /// Its number is still that of the last view; nothing else is left of it.
@@ -126,7 +128,7 @@ impl Census {
     }
 
     fn take_chare(&mut self, pe: PeId, chare: ChareLoad) {
-        let ChareLoad { element, cpu_ns, bytes, whereabouts, mobility } = chare;
+        let ChareLoad { element, cpu_ns, bytes, whereabouts, mobility, remaining } = chare;
         let next = self.chares.len();
         if whereabouts != Whereabouts::Here && !self.numbers.contains_key(&element) {
             // Whoever has it tells of it, if there still is one.
@@ -142,12 +144,19 @@ impl Census {
                 mobility: Mobility::Anywhere,
                 worked: Vec::new(),
                 work: 0.0,
+                remaining: None,
                 nowhere_s: None,
                 has_ended: false,
             });
         }
         let known = &mut self.chares[number];
         known.worked.push((pe, seconds(cpu_ns)));
+        // Of one that has gone, whoever has it now may have spoken already; as a rule less and less remains.
+        let is_newest = whereabouts == Whereabouts::Here || known.pe == pe;
+        let is_less = || remaining.zip(known.remaining).is_none_or(|(units, before)| units < before);
+        if is_newest || is_less() {
+            known.remaining = remaining.or(known.remaining);
+        }
         if bytes > 0 {
             known.bytes = bytes;
         }
@@ -214,8 +223,10 @@ impl Census {
             let memory_bytes = memory[pe as usize];
             Pe { background, memory_bytes, probed, ..Pe::from(Part { node: node_of(pe), speed }) }
         };
+        let worth = self.worth_of_remaining();
         let of_chare = |known: &Known| {
-            let load = per_second(known.work, self.span_s());
+            let work = known.remaining.zip(worth).map_or(known.work, |(units, worth)| units * worth);
+            let load = per_second(work, self.span_s());
             Chare { pe: known.pe.0, load, bytes: known.bytes, mobility: known.mobility.clone() }
         };
         let (pes, chares) = ((0..).zip(&self.pes).map(of_pe), self.chares.iter().map(of_chare));
@@ -227,6 +238,14 @@ impl Census {
         self.pes.iter_mut().for_each(|pe| pe.probed = None);
         self.viewed = self.chares.len();
         view
+    }
+
+    /// The work in the span that one unit of what remains to be done counts as, if anybody has said that something remains:
+    /// together, chares that say so do what they did, but each the part of it that it has of what remains to them all.
+    fn worth_of_remaining(&self) -> Option<f64> {
+        let told = || self.chares.iter().filter_map(|known| known.remaining.map(|units| (known.work, units)));
+        let (work, units) = told().fold((0.0, 0.0), |(work, units), one| (work + one.0, units + one.1));
+        (units > 0.0).then(|| work / units)
     }
 
     /// Which chares of the view before the last had ended when that was made, in order. Those behind them have closed the ranks.
@@ -360,6 +379,54 @@ mod tests {
         told(pe, cpu_part, &chares)
     }
 
+    /// That this remains to be done by chares, which are in the order of their numbers.
+    fn with_remaining(mut loads: NodeLoads, units: &[Option<f64>]) -> NodeLoads {
+        let chares = loads.pes.iter_mut().flat_map(|pe| &mut pe.chares);
+        chares.zip(units).for_each(|(chare, units)| chare.remaining = *units);
+        loads
+    }
+
+    #[test]
+    fn chares_that_say_what_remains_count_by_that() {
+        let mut census = census();
+        let mut view = |first: &[Option<f64>], second: &[Option<f64>]| {
+            let one = said(0, 1.0, &[(0, 0.5, true), (1, 0.1, true)]);
+            census.take(NodeId(1), with_remaining(one, first));
+            census.take(NodeId(2), with_remaining(said(1, 1.0, &[(2, 0.2, true), (3, 0.3, true)]), second));
+            let view = census.view(&[1.0, 1.0], ALL);
+            assert!(view.check().is_ok());
+            view.chares.iter().map(|chare| (chare.load * 1e6).round() / 1e6).collect::<Vec<_>>()
+        };
+        assert_eq!(view(&[None, None], &[None, None]), [0.5, 0.1, 0.2, 0.3]);
+        // Of those that say so 1 was done, of which they count as 1 to 3; nobody knows of the last.
+        assert_eq!(view(&[Some(10.0), Some(30.0)], &[Some(0.0), None]), [0.2, 0.6, 0.0, 0.3]);
+        assert_eq!(
+            view(&[None, Some(10.0)], &[None, None]),
+            [0.4, 0.4, 0.0, 0.3],
+            "it holds until it is said anew"
+        );
+        assert_eq!(
+            view(&[Some(0.0), Some(0.0)], &[None, None]),
+            [0.5, 0.1, 0.2, 0.3],
+            "all are at their end"
+        );
+    }
+
+    #[test]
+    fn what_remains_is_heard_from_whoever_has_the_chare() {
+        let mut census = census();
+        let mut remains = |pe: u16, is_here: bool, units: f64| {
+            let loads = said(u32::from(pe), 1.0, &[(0, 0.1, is_here)]);
+            census.take(NodeId(pe + 1), with_remaining(loads, &[Some(units)]));
+            census.chares[0].remaining
+        };
+        assert_eq!(remains(0, true, 8.0), Some(8.0));
+        assert_eq!(remains(1, true, 6.0), Some(6.0));
+        assert_eq!(remains(0, false, 7.0), Some(6.0), "that was before it left");
+        assert_eq!(remains(0, false, 5.0), Some(5.0), "so nothing newer has been heard");
+        assert_eq!(remains(1, true, 9.0), Some(9.0), "it has begun anew");
+    }
+
     fn told(pe: u32, cpu_part: f64, chares: &[(u32, f64, Whereabouts)]) -> NodeLoads {
         let chare = |&(at, part, whereabouts): &(u32, f64, Whereabouts)| ChareLoad {
             element: element(at),
@@ -367,6 +434,7 @@ mod tests {
             bytes: 10,
             whereabouts,
             mobility: if at == 1 { Mobility::Pinned } else { Mobility::Anywhere },
+            remaining: None,
         };
         let chares = chares.iter().map(chare).collect();
         let (wall_ns, fixed_ns) = (SECOND, SECOND / 10);

@@ -92,6 +92,7 @@ mod tests {
             bytes: 0,
             whereabouts: if *is_here { Whereabouts::Here } else { Whereabouts::Ended },
             mobility: Default::default(),
+            remaining: None,
         };
         let of_pe = PeLoads {
             pe: PeId(pe),

@@ -220,8 +220,11 @@ impl By {
             Self::Auto(auto) => match auto.observe(sample)? {
                 Answer::Move(decision, _) => Ok(Some(decision)),
                 Answer::Wait(why) => {
-                    let Look { imbalance, noise, pes } = auto.look();
+                    let Look { imbalance, noise, pes, weighed } = auto.look();
                     tracing::debug!(imbalance, noise, "nothing moves: {why}");
+                    if let Some(weighed) = weighed {
+                        tracing::debug!(?weighed, "what would move");
+                    }
                     tracing::trace!("speed, its error, work and its error of each PE: {pes:.3?}");
                     Ok(None)
                 }

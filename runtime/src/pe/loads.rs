@@ -7,7 +7,7 @@
 use super::tally::Timed;
 use super::traffic::{Counting, Receivers};
 use crate::ids::{ElementId, PeId};
-use crate::loads::{ChareLoad, PeLoads, Whereabouts};
+use crate::loads::{ChareLoad, PeLoads, Whereabouts, is_remaining};
 use loadbalance::balance::Mobility;
 use nix::time::{ClockId, clock_gettime};
 use rustc_hash::FxHashMap;
@@ -56,6 +56,7 @@ struct Load {
     mobility: Mobility,
     /// It was made here, and nobody has been told of it yet.
     is_new: bool,
+    remaining: Option<f64>,
 }
 
 impl Loads {
@@ -77,6 +78,13 @@ impl Loads {
     pub(super) fn worked(&mut self, element: ElementId, ns: u64) {
         if self.is_on {
             self.of.entry(element).or_default().ns += ns;
+        }
+    }
+
+    /// A chare says how much it still has to do. What makes no sense, as where a division by nothing has been tried, says nothing.
+    pub(super) fn remains(&mut self, element: ElementId, units: f64) {
+        if self.is_on && is_remaining(units) {
+            self.of.entry(element).or_default().remaining = Some(units);
         }
     }
 
@@ -210,7 +218,7 @@ impl Loads {
                 fixed_ns += cpu_ns;
                 continue;
             };
-            if load.is_new && load.ns == 0 {
+            if load.is_new && load.ns == 0 && load.remaining.is_none() {
                 continue;
             }
             let is_here = load.whereabouts == Whereabouts::Here;
@@ -257,6 +265,7 @@ impl Words {
         }
         one.bytes = if load.bytes > 0 { load.bytes } else { found.max(one.bytes) };
         (one.whereabouts, one.mobility) = (load.whereabouts, load.mobility);
+        one.remaining = load.remaining.or(one.remaining);
     }
 }
 
@@ -274,12 +283,9 @@ impl Said {
         let wall_ns = until_ns.saturating_sub(words.taken_ns);
         words.taken_ns = until_ns;
         words.at_ns = until_ns;
-        let chare = |(element, Load { ns, bytes, whereabouts, mobility, .. }): (ElementId, Load)| ChareLoad {
-            element,
-            cpu_ns: ns,
-            bytes,
-            whereabouts,
-            mobility,
+        let chare = |(element, load): (ElementId, Load)| {
+            let Load { ns: cpu_ns, bytes, whereabouts, mobility, remaining, .. } = load;
+            ChareLoad { element, cpu_ns, bytes, whereabouts, mobility, remaining }
         };
         let mut chares: Vec<ChareLoad> = words.of.drain().map(chare).collect();
         chares.sort_unstable_by_key(|chare| chare.element);
@@ -544,6 +550,8 @@ mod tests {
         let (mut loads, said) = (Loads::new(true, 20), Said::default());
         loads.worked(element(0), 300);
         loads.worked(element(1), 100);
+        loads.remains(element(1), 2.5);
+        [-1.0, f64::NAN, f64::INFINITY].into_iter().for_each(|units| loads.remains(element(1), units));
         loads.departed(element(1), 77);
         assert!(!loads.is_due(EVERY_NS - 1) && loads.is_due(EVERY_NS));
         let mobility = |one| (one != element(0)).then_some(Mobility::Pinned);
@@ -559,6 +567,7 @@ mod tests {
             bytes: 77,
             whereabouts: Whereabouts::Left,
             mobility: Mobility::Pinned,
+            remaining: Some(2.5),
         };
         assert_eq!(told.chares, [left]);
         assert!(!said.is_new());

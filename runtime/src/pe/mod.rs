@@ -523,6 +523,11 @@ impl Pe {
         }
     }
 
+    /// A chare says how much work it still has to do, in units that are the same for all.
+    pub fn work_remains(&mut self, element: ElementId, units: f64) {
+        self.loads.remains(element, units);
+    }
+
     /// A chare says that now is a good moment for it to move, if somebody wants that.
     pub fn may_move_now(&mut self, element: ElementId) {
         if self.loads.is_on

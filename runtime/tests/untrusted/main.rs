@@ -94,7 +94,14 @@ fn sound_frames() -> Vec<Sent> {
     let order = ControlToNode::Order(Order::ToPe(PeId(1), PeOrder::Migrate));
     rare_with(&mut frames, &order, pack(&vec![(moved, PeId(2))]));
     let mobility = Mobility::one_of([0, 2]);
-    let chare = ChareLoad { element: moved, cpu_ns: 5, bytes: 6, whereabouts: Whereabouts::Ended, mobility };
+    let chare = ChareLoad {
+        element: moved,
+        cpu_ns: 5,
+        bytes: 6,
+        whereabouts: Whereabouts::Ended,
+        mobility,
+        remaining: Some(2.0),
+    };
     let (wall_ns, cpu_part, fixed_ns, chares) = (7, Some(0.5), 8, vec![chare]);
     let other_traffic = Amount { messages: 3, bytes: 40 };
     let traffic = vec![Traffic { from: moved, to: moved, amount: other_traffic }];

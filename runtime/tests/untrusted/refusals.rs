@@ -629,12 +629,16 @@ fn no_node_tells_of_loads_that_cannot_be() {
     };
     let with_messages =
         |pe, wall_ns, cpu_part, messages| of_chares(pe, wall_ns, cpu_part, messages, Vec::new());
-    let may_go_to = |pe| {
+    let says = |mobility, remaining| {
         let element = ElementId { collection: CELLS, index: ElementIndex([0; 3]) };
-        let mobility = Mobility::one_of([0, pe]);
         let whereabouts = Whereabouts::Here;
-        of_chares(2, 5, None, 3, vec![ChareLoad { element, cpu_ns: 1, bytes: 1, whereabouts, mobility }])
+        let chare = ChareLoad { element, cpu_ns: 1, bytes: 1, whereabouts, mobility, remaining };
+        of_chares(2, 5, None, 3, vec![chare])
     };
+    let remains = |units| says(Mobility::Anywhere, Some(units));
+    assert!(said(&remains(0.0)) && said(&remains(1e12)));
+    assert!([-1.0, 1e300, f64::NAN, f64::INFINITY].into_iter().all(|units| !said(&remains(units))));
+    let may_go_to = |pe| says(Mobility::one_of([0, pe]), None);
     assert!(said(&may_go_to(3)) && !said(&may_go_to(4)), "there are four PEs");
     let loads = |pe, wall_ns, cpu_part| with_messages(pe, wall_ns, cpu_part, 3);
     assert!(!said(&with_messages(2, 5, None, u64::MAX)));

@@ -294,6 +294,21 @@ impl<T: Real> Share<T> {
         Ok(Factored { index, pivots: pivots.into_iter().map(|pivot| pivot + below).collect(), values: panel })
     }
 
+    /// Multiplications until all blocks here have taken up the panels before them, and have been factored.
+    pub(super) fn remaining(&self) -> f64 {
+        let (n, panels) = (self.plan.n, self.plan.panels());
+        let first = |panel: u32| if panel < panels { self.plan.columns_of(panel).start } else { n };
+        let below = |panel: u32| (n - first(panel)) as f64;
+        let of_block = |block: &Held| {
+            let (width, last) = (block.columns.len() as f64, self.before(block));
+            let factoring = if block.applied > last { 0.0 } else { width * below(last) };
+            let from = below(block.applied.min(last));
+            // A column takes a panel up as often as that has columns, each with as many rows as are below its diagonal.
+            width * ((from * from - below(last) * below(last)) / 2.0 + factoring)
+        };
+        self.held.iter().map(of_block).sum()
+    }
+
     /// Blocks of A that are here.
     pub(super) fn panel_count(&self) -> usize {
         self.held.iter().filter(|block| block.index < self.plan.panels()).count()
@@ -418,6 +433,25 @@ mod tests {
         assert_eq!(after(3, [1, 3, 1, 1, 1, 1, 1, 1, 1]), Some(Task::Update(1, 2..3)), "now it is");
         assert_eq!(after(1, [1, 1, 1, 1, 1, 1, 1, 1, 1]), None, "panels have to come first");
         assert_eq!(after(16, [1, 3, 5, 7, 9, 11, 13, 15, 16]), None, "all is done");
+    }
+
+    #[test]
+    fn what_remains_of_all_parts_is_a_factorisation_and_in_the_end_nothing() {
+        let owners: Vec<u32> = (0..17).map(|block| block % 2).collect();
+        let plan = Plan { n: 1600, rhs: 3, width: 100, owners: owners.into(), generated: None };
+        let mut shares = [0, 1].map(|part| Share::<f32>::new(plan.clone(), part));
+        let remaining = |shares: &[Share<f32>; 2]| shares.iter().map(Share::remaining).sum::<f64>();
+        // A third of a cube, and what the blocks' width adds to it; of B half a square for each column.
+        let (n, w) = (1600.0, 100.0);
+        let all = n * n * n / 3.0 + n * n * w / 4.0 + 5.0 * n * w * w / 12.0 + 3.0 * n * n / 2.0;
+        assert!((remaining(&shares) / all - 1.0).abs() < 1e-12, "{} of {all}", remaining(&shares));
+        shares[0].held[1].applied = 1;
+        let one_less = all - w * (n * n - (n - w) * (n - w)) / 2.0;
+        assert!((remaining(&shares) / one_less - 1.0).abs() < 1e-12);
+        for block in shares.iter_mut().flat_map(|share| &mut share.held) {
+            block.applied = block.index + 1;
+        }
+        assert_eq!(remaining(&shares), 0.0);
     }
 
     /// Parts in one place, which take turns as `picks` says, as do the panels that are on their way to them.

@@ -9,7 +9,7 @@
 //!    from or to the slowest node, as earlier moves have shown it, and the time that chares are away. What is left of the run
 //!    must bring more.
 //! 3. *Will it last?* Nobody knows. As with skis that can be rented or bought, the moves are made when what was lost by not
-//!    making them has reached their cost: then never more than twice the best is paid, whatever comes.
+//!    making them has reached what they cost meanwhile: then never more than twice the best is paid, whatever comes.
 //!
 //! After each decision it compares what the run got with what was expected ([`Record`]): whether its chares do more work in a
 //! second, whatever loads and speeds promise. If they do not, it expects less of the next decision.
@@ -111,6 +111,25 @@ pub struct Look {
     /// Of each PE the speed, its standard error as a part of it, the work of its chares in a second, and the standard error
     /// of that.
     pub pes: Vec<[f64; 4]>,
+    /// The best moves that were found, if any were looked for.
+    pub weighed: Option<Weighed>,
+}
+
+/// Moves that may be worth it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weighed {
+    /// How many chares would move.
+    pub moves: usize,
+    /// The part of each second that would be gained.
+    pub gain: f64,
+    /// Seconds that moving would cost.
+    pub cost_s: f64,
+    /// Seconds that have been lost so far by not moving, and these as parts of what moving would have cost at the time.
+    pub lost_s: f64,
+    /// See there.
+    pub lost_parts: f64,
+    /// Seconds of the run that are left, as is known or guessed.
+    pub left_s: f64,
 }
 
 /// Decides when to balance, and by which balancer.
@@ -125,8 +144,10 @@ pub struct Auto {
     /// Until when what is measured of each chare is about a time when it was away.
     away_s: Vec<f64>,
     last_s: f64,
-    /// Seconds lost since an imbalance was seen first, and in how many more samples it was seen than not.
+    /// Seconds lost since an imbalance was seen first, also as parts of what moving would have cost at the time, and in how many
+    /// more samples it was seen than not.
     lost_s: f64,
+    lost_parts: f64,
     seen: u32,
     outcome: Outcome,
     transfer: Transfer,
@@ -151,6 +172,7 @@ impl Auto {
             away_s: Vec::new(),
             last_s: 0.0,
             lost_s: 0.0,
+            lost_parts: 0.0,
             seen: 0,
             outcome: Outcome::new(),
             transfer: Transfer::new(),
@@ -158,7 +180,7 @@ impl Auto {
             decided_s: 0.0,
             tried: None,
             records: Vec::new(),
-            look: Look { imbalance: 1.0, noise: 0.0, pes: Vec::new() },
+            look: Look { imbalance: 1.0, noise: 0.0, pes: Vec::new(), weighed: None },
         }
     }
 
@@ -210,9 +232,9 @@ impl Auto {
             return Ok(answer);
         }
         let unlikely = (error * (expected_most(times.work.len()) + self.settings.errors)).max(FINEST);
-        (self.look.imbalance, self.look.noise) = (times.imbalance(), unlikely);
+        (self.look.imbalance, self.look.noise, self.look.weighed) = (times.imbalance(), unlikely, None);
         if times.imbalance() - 1.0 <= unlikely {
-            (self.lost_s, self.seen) = (0.0, self.seen.saturating_sub(1));
+            (self.lost_s, self.lost_parts, self.seen) = (0.0, 0.0, self.seen.saturating_sub(1));
             return self.try_idle(sample, &times, Why::Even);
         }
         match self.weigh(sample, work, error, since_s)? {
@@ -395,13 +417,19 @@ impl Auto {
         };
         self.seen = (self.seen + 1).min(SEEN_MIN);
         self.lost_s += best.gain * since_s;
+        // A slow node gets rid of its chares slowly. Of seconds alone, those that were lost while that would have cost much would be
+        // enough as soon as the node recovers, just when nothing need move any more.
+        self.lost_parts += best.gain * since_s / best.cost_s.max(f64::MIN_POSITIVE);
+        let (moves, gain, cost_s) = (best.decision.moves.len(), best.gain, best.cost_s);
+        let (lost_s, lost_parts) = (self.lost_s, self.lost_parts);
+        self.look.weighed = Some(Weighed { moves, gain, cost_s, lost_s, lost_parts, left_s });
         if self.seen < SEEN_MIN {
             return Ok(Answer::Wait(Why::Unconfirmed));
         }
-        if self.lost_s < best.cost_s || best.gain * left_s <= best.cost_s {
+        if self.lost_s < best.cost_s || self.lost_parts < 1.0 || best.gain * left_s <= best.cost_s {
             return Ok(Answer::Wait(Why::NotWorth));
         }
-        self.lost_s = 0.0;
+        (self.lost_s, self.lost_parts) = (0.0, 0.0);
         self.note_who_gives_up(&view, &best.decision);
         Ok(self.begin(sample.now_s, &view, best))
     }

@@ -498,11 +498,28 @@ fn what_a_decision_takes_counts_as_its_cost() {
     let view = view([1.0, 1.0], [0; 8]);
     let mut auto = Auto::new(Settings::default());
     let mut moves = |second: u32| {
-        let sample = Sample { away_s: 0.0, decide_s: 3.0, ..sample(&view, f64::from(second)) };
+        let sample = Sample { away_s: 0.0, decide_s: 4.0, ..sample(&view, f64::from(second)) };
         matches!(auto.observe(&sample).unwrap(), Answer::Move(..))
     };
     // Half of each second is lost from the third on.
-    assert_eq!((1..30).find(|second| moves(*second)), Some(8));
+    assert_eq!((1..30).find(|second| moves(*second)), Some(10));
+}
+
+/// What was lost while a slow PE could have got rid of its chares only slowly is no reason to have them go when it recovers.
+#[test]
+fn nothing_moves_because_a_slow_pe_has_recovered() {
+    let mut auto = Auto::new(Settings::default());
+    let mut moves = |second: u32, speed: f64| {
+        let mut view = view([1.0, speed], (0..64).map(|chare| chare % 2));
+        // All of them would take 16 s to another node, from a slow one four times as long.
+        view.chares.iter_mut().for_each(|chare| chare.bytes = 50_000_000);
+        let sample = Sample { bytes_per_s: 1e8, left_s: Some(1000.0), ..sample(&view, f64::from(second)) };
+        matches!(auto.observe(&sample).unwrap(), Answer::Move(..))
+    };
+    assert!((0..20).all(|second| !moves(second, 1.0)));
+    assert!((20..35).all(|second| !moves(second, 0.25)), "moving would cost more than has been lost");
+    assert!((35..100).all(|second| !moves(second, 1.0)), "it has recovered");
+    assert!((100..200).any(|second| moves(second, 0.25)), "it is slow for long");
 }
 
 #[test]
