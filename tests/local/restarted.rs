@@ -299,7 +299,9 @@ fn what_cannot_be_gone_on_with_is_refused() {
     assert!(none.contains("nowhere"), "{none}");
     let time = refused(&["run", "imbalance", "--checkpoint", "x", "--checkpoint-every", "often"]);
     assert!(time.contains("help") || time.contains("90s, 10m or 2h"), "{time}");
-    for alone in [["--checkpoint-every", "1m"], ["--checkpoint-protocol", "snapshot"]] {
+    let options = [["every", "1m"], ["protocol", "snapshot"], ["keep", "3"]];
+    for alone in options.map(|[name, value]| [format!("--checkpoint-{name}"), value.into()]) {
+        let alone = alone.each_ref().map(String::as_str);
         let said = refused(&[&["run", "imbalance"], &alone[..]].concat());
         assert!(said.contains(&format!("{}: say where the run is to be saved", alone[0])), "{said}");
     }

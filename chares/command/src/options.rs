@@ -64,8 +64,8 @@ pub(crate) struct RunOptions {
     /// saved at once
     #[arg(long, value_name = "TIME|STEPS", value_parser = every, default_value = "10m")]
     pub(crate) checkpoint_every: Every,
-    /// How it is saved: PEs stand still until nothing is on its way, or each packs what it has and goes on
-    #[arg(long, value_name = "HOW", value_enum, default_value = "barrier")]
+    /// How it is saved: each PE packs what it has and goes on, or all stand still until nothing is on its way
+    #[arg(long, value_name = "HOW", value_enum, default_value = "snapshot")]
     pub(crate) checkpoint_protocol: CheckpointProtocol,
     /// How many checkpoints the folder keeps, at least 2
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(2..), default_value = "2")]

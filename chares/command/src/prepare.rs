@@ -46,7 +46,7 @@ impl Asked {
     pub(crate) fn new(name: &str, matches: &ArgMatches, line: Vec<String>) -> Result<Self, Failure> {
         let options = RunOptions::from_arg_matches(matches).map_err(|e| Failure::new(Kind::Usage, e))?;
         let is_said = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        let said = ["checkpoint_every", "checkpoint_protocol"].into_iter().find(is_said);
+        let said = ["checkpoint_every", "checkpoint_protocol", "checkpoint_keep"].into_iter().find(is_said);
         if let Some(said) = said.filter(|_| options.checkpoint.is_none()) {
             let option = said.replace('_', "-");
             let sentence = format!("--{option}: say where the run is to be saved, too: --checkpoint DIR");
