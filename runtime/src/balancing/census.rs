@@ -245,7 +245,8 @@ impl Census {
     fn worth_of_remaining(&self) -> Option<f64> {
         let told = || self.chares.iter().filter_map(|known| known.remaining.map(|units| (known.work, units)));
         let (work, units) = told().fold((0.0, 0.0), |(work, units), one| (work + one.0, units + one.1));
-        (units > 0.0).then(|| work / units)
+        // Of next to nothing the worth may be larger than numbers get.
+        Some(work / units).filter(|worth| worth.is_finite())
     }
 
     /// Which chares of the view before the last had ended when that was made, in order. Those behind them have closed the ranks.
@@ -410,6 +411,7 @@ mod tests {
             [0.5, 0.1, 0.2, 0.3],
             "all are at their end"
         );
+        assert_eq!(view(&[Some(1e-320), Some(0.0)], &[None, None]), [0.5, 0.1, 0.2, 0.3], "as good as");
     }
 
     #[test]

@@ -23,9 +23,9 @@ pub struct Weighed {
     pub gain: f64,
     /// Seconds that moving would cost.
     pub cost_s: f64,
-    /// Seconds that have been lost so far by not moving, and these as parts of what moving would have cost at the time.
+    /// Seconds that have been lost so far by not moving.
     pub lost_s: f64,
-    /// See there.
+    /// The same as parts of what moving would have cost at the time; 1 is all of it.
     pub lost_parts: f64,
     /// Seconds of the run that are left, as is known or guessed.
     pub left_s: f64,

@@ -180,6 +180,7 @@ impl Auto {
     /// If the view makes no sense.
     pub fn observe(&mut self, sample: &Sample<'_>) -> Result<Answer, ViewError> {
         let checked = sample.view.check()?;
+        self.look.weighed = None;
         self.forget(sample.gone);
         let since_s = (sample.now_s - self.last_s).max(0.0);
         self.last_s = sample.now_s;
@@ -203,7 +204,7 @@ impl Auto {
             return Ok(answer);
         }
         let unlikely = (error * (expected_most(times.work.len()) + self.settings.errors)).max(FINEST);
-        (self.look.imbalance, self.look.noise, self.look.weighed) = (times.imbalance(), unlikely, None);
+        (self.look.imbalance, self.look.noise) = (times.imbalance(), unlikely);
         if times.imbalance() - 1.0 <= unlikely {
             (self.lost_s, self.lost_parts, self.seen) = (0.0, 0.0, self.seen.saturating_sub(1));
             return self.try_idle(sample, &times, Why::Even);
