@@ -255,8 +255,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// each chare's work has an end; values that are no number of 0 or more are passed over. Costs some ten nanoseconds
     /// where somebody balances.
     pub fn work_remains(&mut self, units: f64) {
-        let element = ElementId { collection: self.site.collection, index: self.site.index };
-        self.pe.work_remains(element, units);
+        self.pe.work_remains(self.element_id(), units);
     }
 
     /// Says that now is a good moment for a checkpoint, such as at the end of a step: of a run that is to be saved, one that
@@ -429,6 +428,10 @@ impl<'a, C: Chare> Ctx<'a, C> {
         (self.site.collection, self.site.index)
     }
 
+    const fn element_id(&self) -> ElementId {
+        ElementId { collection: self.site.collection, index: self.site.index }
+    }
+
     /// Has this chare go on on another PE when the entry method returns, with its state and the messages that wait for it.
     /// All that is [guaranteed](crate#what-is-guaranteed-of-messages) holds as if it had stayed. It costs about as much as
     /// a message with its state; so does the first message from elsewhere that finds it gone. A PE that does not exist, or
@@ -441,8 +444,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
                 C::name()
             ));
         }
-        let element = ElementId { collection: self.site.collection, index: self.site.index };
-        self.pe.leave_for(element, PeId(pe));
+        self.pe.leave_for(self.element_id(), PeId(pe));
     }
 
     /// Says that now is a good moment for this chare to move when the entry method returns, such as at the end of a step, when it
@@ -450,8 +452,7 @@ impl<'a, C: Chare> Ctx<'a, C> {
     /// entry methods, but of a chare that has said so in the last second it waits for the next time that it does, for a second
     /// at most. Nobody waits for other chares. Without `--balance` nothing comes of it.
     pub fn migration_point(&mut self) {
-        let (collection, index) = self.place();
-        self.pe.may_move_now(ElementId { collection, index });
+        self.pe.may_move_now(self.element_id());
     }
 
     /// Says where this chare may go from now on; before it does, anywhere. To be called in the constructor or any entry

@@ -1,5 +1,7 @@
 //! What `auto` sees, for people.
 
+use super::lost::Lost;
+
 /// What the last measurement showed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Look {
@@ -19,14 +21,14 @@ pub struct Look {
 pub struct Weighed {
     /// How many chares would move.
     pub moves: usize,
+    /// Their bytes.
+    pub bytes: u64,
     /// The part of each second that would be gained.
     pub gain: f64,
     /// Seconds that moving would cost.
     pub cost_s: f64,
-    /// Seconds that have been lost so far by not moving.
-    pub lost_s: f64,
-    /// The same as parts of what moving would have cost at the time; 1 is all of it.
-    pub lost_parts: f64,
+    /// What has been lost so far by not moving.
+    pub lost: Lost,
     /// Seconds of the run that are left, as is known or guessed.
     pub left_s: f64,
 }

@@ -17,6 +17,7 @@
 mod answer;
 mod level;
 mod look;
+mod lost;
 mod outcome;
 mod record;
 mod speed;
@@ -28,6 +29,7 @@ mod trial;
 pub use answer::{Answer, Why};
 pub use level::Level;
 pub use look::{Look, Weighed};
+pub use lost::Lost;
 pub use record::Record;
 
 use super::choice::{ChoiceError, Options};
@@ -115,10 +117,8 @@ pub struct Auto {
     /// Until when what is measured of each chare is about a time when it was away.
     away_s: Vec<f64>,
     last_s: f64,
-    /// Seconds lost since an imbalance was seen first, also as parts of what moving would have cost at the time, and in how many
-    /// more samples it was seen than not.
-    lost_s: f64,
-    lost_parts: f64,
+    /// What was lost since an imbalance was seen first, and in how many more samples it was seen than not.
+    lost: Lost,
     seen: u32,
     outcome: Outcome,
     transfer: Transfer,
@@ -142,8 +142,7 @@ impl Auto {
             shares: Vec::new(),
             away_s: Vec::new(),
             last_s: 0.0,
-            lost_s: 0.0,
-            lost_parts: 0.0,
+            lost: Lost { seconds: 0.0, parts: 0.0 },
             seen: 0,
             outcome: Outcome::new(),
             transfer: Transfer::new(),
@@ -206,7 +205,7 @@ impl Auto {
         let unlikely = (error * (expected_most(times.work.len()) + self.settings.errors)).max(FINEST);
         (self.look.imbalance, self.look.noise) = (times.imbalance(), unlikely);
         if times.imbalance() - 1.0 <= unlikely {
-            (self.lost_s, self.lost_parts, self.seen) = (0.0, 0.0, self.seen.saturating_sub(1));
+            (self.lost, self.seen) = (Lost::default(), self.seen.saturating_sub(1));
             return self.try_idle(sample, &times, Why::Even);
         }
         match self.weigh(sample, work, error, since_s)? {
@@ -388,20 +387,17 @@ impl Auto {
             return Ok(Answer::Wait(Why::NoBetter));
         };
         self.seen = (self.seen + 1).min(SEEN_MIN);
-        self.lost_s += best.gain * since_s;
-        // A slow node gets rid of its chares slowly. Of seconds alone, those that were lost while that would have cost much would be
-        // enough as soon as the node recovers, just when nothing need move any more.
-        self.lost_parts += best.gain * since_s / best.cost_s.max(f64::MIN_POSITIVE);
+        self.lost.add(best.gain * since_s, best.cost_s);
         let (moves, gain, cost_s) = (best.decision.moves.len(), best.gain, best.cost_s);
-        let (lost_s, lost_parts) = (self.lost_s, self.lost_parts);
-        self.look.weighed = Some(Weighed { moves, gain, cost_s, lost_s, lost_parts, left_s });
+        let (bytes, lost) = (best.decision.bytes, self.lost);
+        self.look.weighed = Some(Weighed { moves, bytes, gain, cost_s, lost, left_s });
         if self.seen < SEEN_MIN {
             return Ok(Answer::Wait(Why::Unconfirmed));
         }
-        if self.lost_s < best.cost_s || self.lost_parts < 1.0 || best.gain * left_s <= best.cost_s {
+        if !self.lost.is_enough(best.cost_s) || best.gain * left_s <= best.cost_s {
             return Ok(Answer::Wait(Why::NotWorth));
         }
-        (self.lost_s, self.lost_parts) = (0.0, 0.0);
+        self.lost = Lost::default();
         self.note_who_gives_up(&view, &best.decision);
         Ok(self.begin(sample.now_s, &view, best))
     }

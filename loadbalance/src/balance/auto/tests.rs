@@ -498,11 +498,11 @@ fn what_a_decision_takes_counts_as_its_cost() {
     let view = view([1.0, 1.0], [0; 8]);
     let mut auto = Auto::new(Settings::default());
     let mut moves = |second: u32| {
-        let sample = Sample { away_s: 0.0, decide_s: 4.0, ..sample(&view, f64::from(second)) };
+        let sample = Sample { away_s: 0.0, decide_s: 3.0, ..sample(&view, f64::from(second)) };
         matches!(auto.observe(&sample).unwrap(), Answer::Move(..))
     };
     // Half of each second is lost from the third on.
-    assert_eq!((1..30).find(|second| moves(*second)), Some(10));
+    assert_eq!((1..30).find(|second| moves(*second)), Some(8));
 }
 
 /// What was lost while a slow PE could have got rid of its chares only slowly is no reason to have them go when it recovers.
