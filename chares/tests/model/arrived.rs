@@ -1,5 +1,6 @@
 //! What chares make anew where they arrive.
 
+use crate::checkpoints::run_and_keep;
 use chares::Gather;
 use chares::prelude::*;
 
@@ -119,18 +120,16 @@ fn where_a_run_goes_on_from_a_checkpoint_it_is_called_once() {
     let drive = |main: &mut Driver| {
         let tables = main.array::<Table>(3, 7);
         main.quiescence()?;
+        // Everything is made here, and nobody has asked yet.
+        main.checkpoint_point()?;
         tables.hear(main);
         main.quiescence()?;
         Ok(tables.told().ask(main)?.0)
     };
-    let (keeper, taken) = crate::checkpoints::InMemory::new(1);
-    let first = program().run_in_process(&InProcess::new(&[2, 1]), |main| {
-        main.keep_checkpoints(Box::new(keeper));
-        drive(main)
-    });
-    assert_eq!(first.unwrap(), [(0, 1); 3]);
-    // At the first that has all of them the driver had not asked yet.
-    let snapshot = taken.lock().unwrap().iter().find(|snapshot| snapshot.chares() == 3).cloned().unwrap();
+    let (first, taken) =
+        run_and_keep(program(), &InProcess::new(&[2, 1]), |is_good_moment| is_good_moment, drive);
+    assert_eq!(first, [(0, 1); 3]);
+    let [snapshot] = &taken[..] else { panic!("{} checkpoints", taken.len()) };
     let again = program().run_in_process(&InProcess::new(&[3]).begun(&[0, 2, 1]), |main| {
         main.go_on_from(snapshot.go_on())?;
         drive(main)
