@@ -34,6 +34,7 @@ pub mod mesh;
 pub mod msh;
 pub mod patch;
 pub mod problem;
+pub mod rehearsal;
 pub mod rows;
 pub mod shape;
 pub mod spot;

@@ -6,14 +6,14 @@ use super::arguments::Fem;
 use super::check::{Measured, measure};
 use super::course::{Course, Why};
 use super::exact::Exact;
-use super::machine::{Machine, Need};
+use super::machine::Machine;
 use super::mesh::Mesh;
 use super::problem::{Boundary, Condition, Domain, Problem};
+use super::rehearsal::{iterate, rehearse};
 use super::shape::Shape;
-use super::subdomain::{coarsest, joined};
 use super::{add_to, drive};
 use crate::matrix::{Matrix, npy};
-use chares::{Bulk, InProcess, Program, Reduce as _, RunError};
+use chares::{InProcess, Program, Reduce as _, RunError};
 use clap::{Args as _, Command, FromArgMatches as _};
 use command::CommandLine;
 
@@ -46,47 +46,8 @@ fn solve(problem: &Problem, mesh: Option<&Mesh>) -> Solved {
             }
         }
     }
-    iterate(problem, &mut machines);
+    assert!(iterate(problem, &mut machines));
     ended(problem, &machines)
-}
-
-/// Takes the steps of all subdomains until the iteration is over.
-fn iterate(problem: &Problem, machines: &mut [Machine]) {
-    let factor = coarsest(problem);
-    let mut told: Vec<Vec<(u32, Bulk<f64>)>> = vec![Vec::new(); machines.len()];
-    loop {
-        let needs: Vec<Need> = machines.iter_mut().map(Machine::step).collect();
-        let (mut sums, mut coarse) = (None, Vec::new());
-        for (by, need) in needs.into_iter().enumerate() {
-            match need {
-                Need::Nothing => {}
-                Need::Tell(parts) => {
-                    parts.into_iter().for_each(|(to, numbers)| told[to as usize].push((by as u32, numbers)))
-                }
-                Need::Halo(count) => {
-                    let numbers = std::mem::take(&mut told[by]);
-                    assert_eq!(numbers.len(), count);
-                    assert!(numbers.iter().all(|(from, numbers)| machines[by].take(*from, numbers)));
-                    machines[by].have_taken();
-                }
-                Need::Sums(part) => {
-                    let all = sums.get_or_insert_with(|| vec![0.0; part.len()]);
-                    all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
-                }
-                Need::Coarse(part) => coarse.push(part),
-                Need::Over => return,
-            }
-        }
-        if let Some(sums) = sums {
-            machines.iter_mut().for_each(|machine| machine.take_sums(&sums));
-        }
-        if !coarse.is_empty() {
-            let (_, cut) = problem.lattice().unwrap();
-            let mut solution = joined(problem, &cut, &coarse);
-            factor.as_ref().unwrap().solve(solution.as_mut_slice());
-            machines.iter_mut().for_each(|machine| machine.take_coarse(&solution));
-        }
-    }
 }
 
 fn ended(problem: &Problem, machines: &[Machine]) -> Solved {
@@ -130,6 +91,28 @@ fn errors_fall_as_fast_as_the_elements_allow() {
         let expected = if words[1] == "1" { 2.0 } else { 3.0 };
         assert!((expected - 0.25..expected + 0.5).contains(&order), "{words:?}: {order} by {errors:?}");
     }
+}
+
+#[test]
+fn a_small_problem_says_about_how_many_iterations_a_large_one_takes() {
+    let cases: [&[&str]; 7] = [
+        &["--elements", "200"],
+        &["--elements", "150,90", "--order", "2", "--physics", "elasticity"],
+        &["--elements", "30", "--dim", "3"],
+        &["--elements", "20", "--dim", "3", "--physics", "elasticity"],
+        &["--elements", "200", "--preconditioner", "jacobi"],
+        &["--elements", "200", "--preconditioner", "ilu", "--subdomains", "1"],
+        &["--elements", "24", "--dim", "3", "--preconditioner", "none"],
+    ];
+    for words in cases {
+        let problem = problem(words);
+        let small = rehearse(&problem).unwrap();
+        let real = f64::from(solve(&problem, None).course.iterations);
+        assert!((0.75..1.34).contains(&(small.iterations / real)), "{words:?}: {small:?} for {real}");
+        assert!(small.elements_s > 0.0 && small.steps == 1.0, "{words:?}: {small:?}");
+    }
+    let swelling = rehearse(&problem(&["--physics", "swelling", "--steps", "7"])).unwrap();
+    assert!(swelling.steps == 7.0 && swelling.iterations > 20.0, "{swelling:?}");
 }
 
 #[test]

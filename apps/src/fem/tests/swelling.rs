@@ -3,13 +3,13 @@
 use super::{iterate, problem, run, sentence};
 use crate::fem::adapt::{Judged, chosen, graded};
 use crate::fem::check::{Measured, measure};
-use crate::fem::course::Why;
 use crate::fem::exact::Exact;
 use crate::fem::follow::{allowed, lost};
 use crate::fem::level::Levels;
 use crate::fem::machine::Machine;
-use crate::fem::marching::{Block, Marching, Rim, Verdict};
+use crate::fem::marching::{Block, Marching, Verdict};
 use crate::fem::problem::{Boundary, Condition, Physics, Problem, Source};
+use crate::fem::rehearsal::{Step, step};
 use crate::fem::swelling::Swelling;
 use chares::{InProcess, Reduce as _};
 use std::collections::BTreeMap;
@@ -20,23 +20,9 @@ fn march(problem: &Problem) -> (Vec<Verdict>, Vec<Vec<u8>>, Vec<Block>) {
     let mut all: Vec<Marching> = (0..problem.parts).map(|number| Marching::new(swelling, number)).collect();
     let (mut levels, mut course, mut taken, mut blocks) =
         (swelling.levels.clone(), Vec::new(), Vec::new(), Vec::new());
-    for step in 0..swelling.steps {
-        let mut rims: Vec<Vec<Rim>> = vec![Vec::new(); all.len()];
-        for block in &mut all {
-            for (to, rim) in block.open(swelling, levels.clone()) {
-                rims[to as usize].push(rim);
-            }
-        }
-        let machines = all.iter_mut().zip(rims).map(|(block, rims)| block.diffuse(swelling, problem, rims));
-        let mut machines: Vec<Machine> = machines.map(Option::unwrap).collect();
-        iterate(problem, &mut machines);
-        assert_eq!(machines[0].course.why, Some(Why::Converged));
-        let machines = all.iter_mut().zip(machines).map(|(block, of)| block.strain(swelling, problem, of));
-        let mut machines: Vec<Machine> = machines.map(Option::unwrap).collect();
-        iterate(problem, &mut machines);
-        assert_eq!(machines[0].course.why, Some(Why::Converged));
-        let closed = all.iter_mut().zip(&machines).map(|(block, of)| block.close(swelling, problem, of));
-        let (verdicts, of_step): (Vec<Verdict>, Vec<Block>) = closed.unzip();
+    for number in 0..swelling.steps {
+        let Step { closed, .. } = step(problem, swelling, &mut all, &levels).unwrap();
+        let (verdicts, of_step): (Vec<Verdict>, Vec<Block>) = closed.into_iter().unzip();
         let errors: Vec<f64> = verdicts.iter().map(|verdict| verdict.error).collect();
         let verdict = verdicts.into_iter().reduce(|mut one, other| {
             one.combine(other);
@@ -45,8 +31,8 @@ fn march(problem: &Problem) -> (Vec<Verdict>, Vec<Vec<u8>>, Vec<Block>) {
         taken.push(levels.clone());
         course.extend(verdict);
         blocks = of_step;
-        if step + 1 < swelling.steps {
-            levels = swelling.chosen(step + 1, &levels, &errors, verdict.unwrap().square);
+        if number + 1 < swelling.steps {
+            levels = swelling.chosen(number + 1, &levels, &errors, verdict.unwrap().square);
         }
     }
     (course, taken, blocks)
@@ -100,7 +86,7 @@ fn linear_functions_are_found_exactly_where_nodes_hang() {
                 assert!(machines[from as usize].levels[0].want(by as u32, &ids));
             }
         }
-        iterate(&linear, &mut machines);
+        assert!(iterate(&linear, &mut machines));
         let mut measured = Measured::default();
         for machine in &machines {
             measured.combine(measure(machine.mesh.as_ref().unwrap(), &linear, machine.solution(), &[]));
