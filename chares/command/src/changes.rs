@@ -6,7 +6,7 @@ use crate::app::AppKernel;
 use chares::{Driver, Joining};
 use runtime::config::ClusterConfig;
 use runtime::monitor::hub::Hub;
-use runtime::monitor::wire::{LeftAt, MonitorEvent, OutputLine};
+use runtime::monitor::wire::{LeftAt, MonitorEvent};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) fn tell_who_leaves(main: &mut Driver, hub: &Arc<Hub>, is_quiet: bool)
         });
         viewers.publish(MonitorEvent::Snapshot(drained.last.clone()));
         if !is_quiet {
-            say(&viewers, drained.to_string());
+            viewers.note(drained.to_string());
         }
     });
 }
@@ -58,12 +58,8 @@ pub(crate) fn let_nodes_join(
                 }
             });
             if !is_quiet {
-                say(&viewers, joined.to_string());
+                viewers.note(joined.to_string());
             }
         }),
     });
-}
-
-fn say(viewers: &Hub, text: String) {
-    viewers.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text }));
 }

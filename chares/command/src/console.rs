@@ -2,7 +2,7 @@
 
 use super::live::status::Status;
 use super::options::RunOptions;
-use super::{log, note, say};
+use super::{log, note, say, warn};
 use crate::terminal::print_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runtime::failure::Failure;
@@ -35,7 +35,7 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             MonitorEvent::Run(now) => info = now,
             MonitorEvent::Output(line) => progress.bar.suspend(|| {
                 if line.node == 0 {
-                    note(&line.text);
+                    if line.is_error { warn(&line.text) } else { note(&line.text) }
                 } else if line.is_error && log::is_json() {
                     print_error(&format!("{}\n", log::of_node(name_of(&info, line.node), &line.text)));
                 } else if line.is_error {

@@ -12,10 +12,10 @@ use runtime::checkpoint::{
 };
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
-use runtime::job::SaveOrders;
+use runtime::job::{SaveOrder, SaveOrders};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::requests::{SavedIn, restart_command};
-use runtime::monitor::wire::{MonitorEvent, NodeInfo, OutputLine, RunInfo, SavedAt, SavingCost};
+use runtime::monitor::wire::{MonitorEvent, NodeInfo, RunInfo, SavedAt, SavingCost};
 use runtime::saved::RecordHeader;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,6 +51,8 @@ pub(crate) struct StoreKeeper {
     end: Option<Instant>,
     /// Somebody may want one now.
     orders: Arc<SaveOrders>,
+    /// The next one, or the one under way, is for whoever is about to end the run.
+    is_before_end: bool,
     under_way: Option<(Writing, Instant)>,
     /// What chares are made of, by the names of their types.
     schemas: Vec<(String, SavedSchema)>,
@@ -89,14 +91,16 @@ impl StoreKeeper {
             all_took: Duration::ZERO,
             end: schedule.limit.map(|(limit, over)| last_chance(limit, over)),
             orders,
+            is_before_end: false,
             under_way: None,
             schemas,
         }
     }
 
-    fn tell(&self, text: String, is_error: bool) {
-        if is_error || !self.is_quiet {
-            self.hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error, text }));
+    /// Nobody need wait any more who is about to end the run. One that had begun before he said so is not his.
+    fn has_obeyed(&mut self) {
+        if std::mem::take(&mut self.is_before_end) {
+            self.orders.obeyed();
         }
     }
 }
@@ -123,7 +127,7 @@ fn machine(node: &NodeInfo) -> Machine {
 
 impl Keeper for StoreKeeper {
     fn is_due(&mut self, is_good_moment: bool) -> Option<Protocol> {
-        let is_wanted = self.orders.take();
+        let order = self.orders.take();
         let is_late = self.end.is_some_and(|end| Instant::now() + self.took * LAST_TIMES >= end);
         if is_late {
             self.end = None;
@@ -139,12 +143,13 @@ impl Keeper for StoreKeeper {
                 done - self.last_done >= every - early
             }
         };
-        if is_wanted || is_late {
+        self.is_before_end = order == Some(SaveOrder::BeforeEnd);
+        if self.is_before_end || is_late {
             // Whoever is about to end the run has no use for what it does meanwhile, and all stand still sooner than all have been
             // saved.
             return Some(Protocol::Barrier);
         }
-        is_time.then_some(self.protocol)
+        (is_time || order.is_some()).then_some(self.protocol)
     }
 
     fn protocol(&self) -> Protocol {
@@ -199,12 +204,14 @@ impl Keeper for StoreKeeper {
         self.all_took += self.took;
         let Written { generation: number, bytes, new_bytes, .. } = written;
         let kept = Kept { number, bytes, new_bytes, took: self.took, ..Kept::default() };
-        self.tell(kept.to_string(), false);
+        if !self.is_quiet {
+            self.hub.note(kept.to_string());
+        }
         let at_s = self.hub.now().as_secs_f64();
         self.hub.describe(|info| info.saved = Some(SavedAt { number, at_s, bytes }));
         let (last_s, all_s) = (self.took.as_secs_f64(), self.all_took.as_secs_f64());
         self.hub.publish(MonitorEvent::Saving(SavingCost { last_s, all_s }));
-        self.orders.obeyed();
+        self.has_obeyed();
         Ok(kept)
     }
 
@@ -212,8 +219,8 @@ impl Keeper for StoreKeeper {
         if let Some((writing, _)) = self.under_way.take() {
             writing.give_up();
         }
-        self.tell(format!("no checkpoint was taken, and the run goes on: {why}"), true);
-        self.orders.obeyed();
+        self.hub.warn(format!("no checkpoint was taken, and the run goes on: {why}"));
+        self.has_obeyed();
     }
 
     fn place(&self) -> Option<SavedIn> {

@@ -22,9 +22,7 @@ use runtime::config::ClusterConfig;
 use runtime::failure::{Failure, Kind};
 use runtime::job::{Job, JobPlan};
 use runtime::monitor::hub::Hub;
-use runtime::monitor::wire::{
-    ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, OutputLine, Remark, RunInfo,
-};
+use runtime::monitor::wire::{ClockReading, MonitorEvent, NodeInfo, NodeSnapshot, Remark, RunInfo};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// How often the clocks of nodes are read at both ends of a recorded run: the best reading counts.
 const CLOCK_READINGS: u32 = 5;
+/// At the end a checkpoint may be kept for so long before a word is said about it.
+const KEEPING_UNSEEN: Duration = Duration::from_secs(1);
 
 /// What there is to say where chares are placed by a speed that nobody has measured.
 const NO_SPEEDS: &str = "this program has no kernel to measure speeds with: shares are equal; give it one with \
@@ -267,7 +267,7 @@ fn save(
     let tell = move |text: String| {
         tracing::info!("{text}");
         if !is_quiet {
-            hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text }));
+            hub.note(text);
         }
     };
     let tell_placed = tell.clone();
@@ -308,7 +308,7 @@ fn drive(
     let took = main.outcome().speeds;
     let is_news = matches!(began, Began::Now | Began::Before(Some(_)));
     if let Some(origin) = shown.origin(took).filter(|_| is_news && !is_quiet) {
-        hub.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text: origin }));
+        hub.note(origin);
     }
     main.outcome().speed_source = Some(shown.source.name());
     main.outcome().earlier_speeds = shown.earlier;
@@ -342,8 +342,9 @@ fn drive(
     if started.kernel.number.is_none() && speed.is_measured() {
         main.advise_if_by_speed(NO_SPEEDS);
     }
-    let result =
-        (started.drive)(main).and_then(|()| main.has_caught_up()).and_then(|()| main.finish_keeping());
+    let result = (started.drive)(main)
+        .and_then(|()| main.has_caught_up())
+        .and_then(|()| finish_keeping(main, hub, is_quiet));
     if is_placed_anew {
         main.outcome().shares(Vec::new());
     }
@@ -360,6 +361,14 @@ fn drive(
         main.outcome().end = snapshots(main, hub).unwrap_or_default();
     }
     result
+}
+
+/// Waits for a checkpoint that is still being kept, and says so if that is long.
+fn finish_keeping(main: &mut Driver, hub: &Hub, is_quiet: bool) -> Result<(), RunError> {
+    if !main.finish_keeping_within(KEEPING_UNSEEN)? && !is_quiet {
+        hub.note("the results are there; a checkpoint that had begun is still being written".into());
+    }
+    main.finish_keeping()
 }
 
 /// The viewers learn what the driver says of shares, and see what it shows.

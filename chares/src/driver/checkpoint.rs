@@ -285,6 +285,18 @@ impl Driver {
         self.wait_until(|main| (!main.history.is_keeping()).then_some(()))
     }
 
+    /// The same for so long at most; whether none is being kept any more.
+    ///
+    /// # Errors
+    /// If the run fails meanwhile.
+    pub fn finish_keeping_within(&mut self, time: Duration) -> Result<bool, RunError> {
+        let began = Instant::now();
+        self.wait_until(|main| match main.history.is_keeping() {
+            false => Some(true),
+            true => (began.elapsed() >= time).then_some(false),
+        })
+    }
+
     /// Takes a checkpoint: when this returns the driver is of it, and goes on; all PEs, too, or each as soon as it is of it. What
     /// they have packed is being kept, unless that cannot be done.
     fn take_checkpoint(&mut self, protocol: Protocol) -> Result<(), RunError> {
@@ -364,7 +376,8 @@ impl Driver {
                 tracing::info!("{kept:?}");
                 self.outcome().checkpoints.push(*kept);
             }
-            Some(Err(why)) => tracing::warn!("no checkpoint was taken: {why}"),
+            // The keeper has warned of it.
+            Some(Err(why)) => tracing::info!("no checkpoint was taken: {why}"),
             None => {}
         }
         self.history.kept = kept;

@@ -70,6 +70,13 @@ struct Known {
     has_ended: bool,
 }
 
+impl Known {
+    /// Its part of the work in the span: what it did, or, if it says what remains, as much as that is worth.
+    fn share(&self, worth: Option<f64>) -> f64 {
+        self.remaining.zip(worth).map_or(self.work, |(units, worth)| units * worth)
+    }
+}
+
 impl PeNow {
     /// Nothing has been said of it.
     const UNKNOWN: Self = Self { wall_s: 0.0, fixed_s: 0.0, cpu_part: 1.0, probed: None, fixed: 0.0 };
@@ -225,8 +232,7 @@ impl Census {
         };
         let worth = self.worth_of_remaining();
         let of_chare = |known: &Known| {
-            let work = known.remaining.zip(worth).map_or(known.work, |(units, worth)| units * worth);
-            let load = per_second(work, self.span_s());
+            let load = per_second(known.share(worth), self.span_s());
             Chare { pe: known.pe.0, load, bytes: known.bytes, mobility: known.mobility.clone() }
         };
         let (pes, chares) = ((0..).zip(&self.pes).map(of_pe), self.chares.iter().map(of_chare));
@@ -284,9 +290,10 @@ impl Census {
     #[must_use]
     pub fn known(&self) -> KnownLoads {
         let work = |work: f64| per_second(work, self.span_s());
+        let worth = self.worth_of_remaining();
         let known = self.chares.iter().filter(|known| !known.has_ended);
         KnownLoads {
-            chares: known.map(|known| (known.element, work(known.work))).collect(),
+            chares: known.map(|known| (known.element, work(known.share(worth)))).collect(),
             fixed: self.pes.iter().map(|pe| work(pe.fixed)).collect(),
             edges: self.graph.pairs(),
         }
@@ -396,7 +403,10 @@ mod tests {
             census.take(NodeId(2), with_remaining(said(1, 1.0, &[(2, 0.2, true), (3, 0.3, true)]), second));
             let view = census.view(&[1.0, 1.0], ALL);
             assert!(view.check().is_ok());
-            view.chares.iter().map(|chare| (chare.load * 1e6).round() / 1e6).collect::<Vec<_>>()
+            let loads: Vec<f64> = view.chares.iter().map(|chare| chare.load).collect();
+            let saved: Vec<f64> = census.known().chares.into_iter().map(|(_, load)| load).collect();
+            assert_eq!(saved, loads, "a run that goes on is placed by the same");
+            loads.into_iter().map(|load| (load * 1e6).round() / 1e6).collect::<Vec<_>>()
         };
         assert_eq!(view(&[None, None], &[None, None]), [0.5, 0.1, 0.2, 0.3]);
         // Of those that say so 1 was done, of which they count as 1 to 3; nobody knows of the last.

@@ -15,7 +15,7 @@ pub enum WriteError {
         dir: PathBuf,
     },
     /// The file system refused.
-    #[error("{} cannot be written: {source}{}", path.display(), remaining(*last))]
+    #[error("{} cannot be written: {source}{}{}", path.display(), mend(source), remaining(*last))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -27,6 +27,15 @@ pub enum WriteError {
     /// A write failed before, and this generation was given up.
     #[error("this checkpoint was given up when a write failed")]
     GivenUp,
+}
+
+/// What to do about it, where that does not go without saying.
+fn mend(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room there",
+        io::ErrorKind::PermissionDenied => "; it has to belong to who runs this",
+        _ => "",
+    }
 }
 
 fn remaining(last: Option<u32>) -> String {

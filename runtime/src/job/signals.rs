@@ -46,18 +46,30 @@ pub fn hear_signals() -> io::Result<()> {
     outcome
 }
 
+/// Why a run is to be saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveOrder {
+    /// Somebody wants it saved, and it goes on.
+    InPassing,
+    /// It is about to be ended.
+    BeforeEnd,
+}
+
 /// Orders to this process to save its run: by SIGUSR1, and by SIGTERM before it ends the run.
 #[derive(Debug, Default)]
 pub struct SaveOrders {
-    wanted: Arc<AtomicBool>,
+    in_passing: Arc<AtomicBool>,
+    before_end: AtomicBool,
     obeyed: Notify,
 }
 
 impl SaveOrders {
-    /// Whether one has come since this was asked last.
+    /// The one that has come since this was asked last, if any has; of several, the gravest.
     #[must_use]
-    pub fn take(&self) -> bool {
-        self.wanted.swap(false, Ordering::Relaxed)
+    pub fn take(&self) -> Option<SaveOrder> {
+        let in_passing = self.in_passing.swap(false, Ordering::Relaxed).then_some(SaveOrder::InPassing);
+        let before_end = self.before_end.swap(false, Ordering::Relaxed).then_some(SaveOrder::BeforeEnd);
+        before_end.or(in_passing)
     }
 
     /// Somebody looks at them from now on: SIGTERM waits for that, as long as these are there.
@@ -77,7 +89,7 @@ impl SaveOrders {
 /// If the system does not let signals be heard.
 pub fn hear_checkpoint_orders() -> io::Result<Arc<SaveOrders>> {
     let orders = Arc::new(SaveOrders::default());
-    signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&orders.wanted))?;
+    signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&orders.in_passing))?;
     Ok(orders)
 }
 
@@ -86,7 +98,7 @@ async fn save(signals: &mut Heard) {
     let saver = SAVER.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
     let Some(orders) = saver else { return };
     let obeyed = orders.obeyed.notified();
-    orders.wanted.store(true, Ordering::Relaxed);
+    orders.before_end.store(true, Ordering::Relaxed);
     tokio::select! {
         () = obeyed => {}
         () = tokio::time::sleep(SAVE_MAX) => {}

@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::map::{self, Map};
 use super::pace::Pace;
 use super::past::Past;
-use super::wire::{MonitorEvent, NodeSnapshot, Phase, Remark, RunInfo, Slowdown};
+use super::wire::{MonitorEvent, NodeSnapshot, OutputLine, Phase, Remark, RunInfo, Slowdown};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -107,6 +107,16 @@ impl Hub {
     pub fn left_s(&self) -> Option<f64> {
         let state = self.lock();
         state.left_s(self.now())
+    }
+
+    /// Tells all viewers what there is to say of the run.
+    pub fn note(&self, text: String) {
+        self.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: false, text }));
+    }
+
+    /// Tells all viewers what should be mended, though the run goes on without.
+    pub fn warn(&self, text: String) {
+        self.publish(MonitorEvent::Output(OutputLine { node: 0, is_error: true, text }));
     }
 
     /// Tells all viewers.

@@ -469,7 +469,7 @@ impl Phase {
 pub struct OutputLine {
     /// Node that printed it; 0 is the launcher.
     pub node: u16,
-    /// From standard error.
+    /// From standard error; a warning, if the launcher says so itself.
     pub is_error: bool,
     /// The line, without its end.
     pub text: String,
