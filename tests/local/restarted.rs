@@ -338,6 +338,19 @@ fn a_signal_has_a_run_saved_and_does_not_end_it() {
     saved(1);
     signal(running.pid(), "USR1");
     saved(2);
+    // One that cannot be taken is a warning of one line, and the run goes on.
+    fs::rename(folder.join("saved"), folder.join("moved")).unwrap();
+    fs::write(folder.join("saved"), "in its way").unwrap();
+    let listed = run(METACHARE, folder, &["watch", "--list"]);
+    let refused = run(METACHARE, folder, &["checkpoint", listed.stdout.trim()]);
+    assert!(refused.code != 0 && refused.stderr.contains("no checkpoint was taken"), "{refused:?}");
     signal(running.pid(), "INT");
-    assert_eq!(running.done().code, 130);
+    let ended = running.done();
+    assert_eq!(ended.code, 130);
+    let told: Vec<&str> =
+        ended.stderr.lines().filter(|line| line.contains("no checkpoint was taken")).collect();
+    assert!(
+        matches!(told[..], [line] if line.starts_with("warning: no checkpoint was taken, and the run goes on: ")),
+        "{ended:?}"
+    );
 }
