@@ -138,7 +138,7 @@ pub trait SavedRun: Send {
 pub struct Placing {
     /// How. If nothing is said: by who talks to whom if that was saved, else by blocks.
     pub mapping: Option<Mapping>,
-    /// The relative speeds of the PEs that there are now.
+    /// What the PEs that there are now do in a second, in any unit.
     pub speeds: Vec<f64>,
     /// Hears what came of it.
     pub tell: Box<dyn Fn(&Placed) + Send>,

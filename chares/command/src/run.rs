@@ -192,7 +192,7 @@ fn drive_and_show(
         let of_now =
             found.map(|_| speeds_of_now(main, (source, &started), &config, &described)).transpose()?;
         let began = if saving.from.is_some() { Began::Before(of_now) } else { Began::Now };
-        let placing = began.speeds().map(|of_now| of_now.relative.clone());
+        let placing = began.speeds().map(PeSpeeds::in_one_unit);
         save(main, saving, &schedule, &described, placing)?;
         drive(main, (started, began), &config, (source, is_quiet), &described, readings)
     });

@@ -5,6 +5,7 @@
 
 use super::Driver;
 use super::checkpoint::{Replay, SHARED_MAX};
+use super::own_rates::OwnRates;
 use super::variables::Variables;
 use crate::checkpoint::{Placed, Placing, Restored, SavedRun};
 use crate::program::RunError;
@@ -72,6 +73,11 @@ impl Driver {
         let node = Arc::clone(self.pe.node());
         let mut speeds = saved.speeds;
         speeds.resize(self.all_pes() as usize, 1.0);
+        if let Some(placing) = &placing {
+            // Whoever is made or moved from now on goes by the machines of now.
+            self.nodes.own_rates = OwnRates::new(&placing.speeds, node.topology());
+            speeds = self.nodes.own_rates.placed(node.topology());
+        }
         node.set_speeds(speeds);
         self.slots = saved.slots.into_iter().map(|(slot, waiting)| (slot, waiting.into())).collect();
         if !saved.is_init {

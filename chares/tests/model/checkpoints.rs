@@ -352,9 +352,12 @@ fn chares_are_placed_anew_by_the_speeds_of_now() {
             main.go_on_from(go_on)?;
             let counted = count(main, 7)?;
             let pes = main.snapshots()?.into_iter().flat_map(|node| node.pes);
-            Ok((counted, pes.map(|pe| pe.chares).collect::<Vec<_>>()))
+            let chares: Vec<u64> = pes.map(|pe| pe.chares).collect();
+            Ok((counted, chares, main.speeds()))
         });
-        assert_eq!(outcome.unwrap(), (63, vec![3, 1, 4, 1]), "{mapping:?}");
+        // What is made from now on goes by them, too; chares know of the PEs with which the run began.
+        let speeds = vec![0.75, 0.25, 1.0];
+        assert_eq!(outcome.unwrap(), (63, vec![3, 1, 4, 1], speeds), "{mapping:?}");
     }
 }
 
