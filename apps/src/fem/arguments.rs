@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Nodes of a subdomain, about, unless asked otherwise: few enough that there are several for each PE.
-const NODES_EACH: usize = 1 << 14;
+pub(super) const NODES_EACH: usize = 1 << 14;
 /// A smaller mesh is cut into so many anyhow, as long as they have so many nodes.
 const PARTS_LEAST: usize = 16;
 const NODES_LEAST: usize = 256;

@@ -18,8 +18,6 @@ pub(super) const MODEL: &str = "the elements, and iterations of subdomains that 
 
 /// Messages that follow one another until all elements are computed: all are told, all say so, and nothing is on its way.
 const SETUP_ROUNDS: f64 = 4.0;
-/// Calls of the kernel, of which the quickest counts.
-const CALLS: usize = 3;
 
 /// The elements, the iterations, each a phase of work and exchanges, and what all wait for at the coarsest mesh. Where runs are
 /// known, what they took beside iterations is in the work that is known of them.
@@ -33,13 +31,12 @@ pub(super) fn cost(fem: &Fem, machines: &Machines, known: Option<f64>) -> Result
     let of_all = |units: f64| shares.iter().map(|share| share * units).collect();
     let rounds = problem.rounds();
     let rehearsal = if known.is_some() { None } else { rehearse(&problem) };
-    let Some(Rehearsal { steps, iterations, elements_s, iteration_s }) = rehearsal else {
+    let Some(Rehearsal { steps, iterations, elements_work, iteration_work }) = rehearsal else {
         let times = known.map_or_else(|| problem.iterations_guess(), |known| known / of_each);
         return Ok(vec![Phase { times, work: of_all(of_each), bytes, rounds, ..Phase::default() }]);
     };
-    let (rate, times) = (rate_here(fem), steps * iterations);
-    let of_elements = of_all(elements_s * rate);
-    let of_iteration = of_all(iteration_s.map_or(of_each, |seconds| seconds * rate));
+    let (times, of_elements, of_iteration) =
+        (steps * iterations, of_all(elements_work), of_all(iteration_work));
     let (factor_s, solve_s) = coarsest_s(&problem);
     let alone = |times: f64, chain_s: f64| Phase { times, chain_s, ..Phase::default() };
     Ok(vec![
@@ -48,16 +45,6 @@ pub(super) fn cost(fem: &Fem, machines: &Machines, known: Option<f64>) -> Result
         Phase { times, work: of_iteration, bytes, rounds, ..Phase::default() },
         alone(times, solve_s),
     ])
-}
-
-/// Units of work that the kernel does here in a second.
-fn rate_here(fem: &Fem) -> f64 {
-    let mut call = super::kernel(fem);
-    let rate = |_| {
-        let begun = spent();
-        call() / (spent() - begun).max(f64::MIN_POSITIVE)
-    };
-    (0..CALLS).map(rate).fold(0.0, f64::max)
 }
 
 /// Seconds in which the coarsest mesh is factored here, and in which it is solved.

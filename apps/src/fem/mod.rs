@@ -55,7 +55,7 @@ use arguments::Fem;
 use chares::KernelCall;
 use command::{App, CommandLine};
 use lattice::Lattice;
-use level::Levels;
+use level::{Level, Levels};
 use problem::{Boundary, Condition, Domain, Preconditioner, Problem, Solver, Source};
 use shape::Shape;
 
@@ -83,9 +83,19 @@ pub fn add_to(program: CommandLine) -> CommandLine {
 /// floating-point operations.
 fn kernel(fem: &Fem) -> KernelCall {
     let Ok(problem) = fem.problem() else { return Box::new(|| 1.0) };
-    let (shape, each) = (problem.shape(), problem.each());
     let row_bytes = problem.bytes_of(1.0).max(1.0) as usize;
     let nodes = (caches::bytes_beyond() / row_bytes).clamp(64, problem.nodes().max(64));
+    let Some(operands) = operands(&problem, nodes) else { return Box::new(|| 1.0) };
+    let work = 2.0 * operands.0.rows.entries() as f64;
+    Box::new(measured(vec![operands], work, LEAST_WORK, |(finest, x, y)| {
+        finest.rows.multiply(x, y);
+        std::hint::black_box(&*y);
+    }))
+}
+
+/// The matrix of a box of about so many nodes, whose rows are like those of the problem, a vector and room for their product.
+fn operands(problem: &Problem, nodes: usize) -> Option<(Level, Vec<f64>, Vec<f64>)> {
+    let (shape, each) = (problem.shape(), problem.each());
     let side = ((nodes as f64).powf(1.0 / shape.dim as f64) as usize / shape.order).max(2);
     // Of a mesh from a file a box stands in that has rows of about the same length.
     let lattice = Lattice {
@@ -101,16 +111,10 @@ fn kernel(fem: &Fem) -> KernelCall {
         swelling: None,
         parts: 1,
         solver: Solver { preconditioner: Preconditioner::None, ..problem.solver },
-        ..problem
+        ..problem.clone()
     };
-    let Some(finest) = Levels::of_lattice(&sample, 0).levels.into_iter().next() else {
-        return Box::new(|| 1.0);
-    };
+    let finest = Levels::of_lattice(&sample, 0).levels.into_iter().next()?;
     let count = lattice.nodes() * each;
     let x: Vec<f64> = (0..count).map(|at| 1.0 + (at % 7) as f64).collect();
-    let work = 2.0 * finest.rows.entries() as f64;
-    Box::new(measured(vec![(finest, x, vec![0.0; count])], work, LEAST_WORK, |(finest, x, y)| {
-        finest.rows.multiply(x, y);
-        std::hint::black_box(&*y);
-    }))
+    Some((finest, x, vec![0.0; count]))
 }

@@ -1,19 +1,22 @@
 //! What nobody can count beforehand: how many iterations there will be, and how long computing the elements takes beside one. A
 //! small problem of the same kind is solved for it in one thread, or the first step of many is taken.
 
+use super::arguments::NODES_EACH;
+use super::cholesky::Cholesky;
 use super::course::Why;
 use super::lattice::Lattice;
 use super::machine::{Machine, Need};
 use super::marching::{Block, Marching, Rim, Verdict};
+use super::operands;
 use super::problem::{Domain, Preconditioner, Problem, Solver};
 use super::subdomain::{coarsest, joined, spent};
 use super::swelling::Swelling;
 use chares::Bulk;
 
-/// Nodes of the small problem, about: some ten milliseconds for a thread, and few enough of them are at the boundary.
-const NODES: f64 = 6000.0;
+/// Runs of the kernel, of which the quickest counts.
+const RUNS: usize = 20;
 /// Its coarsest mesh has this part of its unknowns at most, so that there are several meshes.
-const COARSEST_PART: usize = 8;
+const COARSEST_PART: usize = 64;
 
 /// What a small problem, or the first step of one that changes in the course of time, says of all of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,10 +25,10 @@ pub struct Rehearsal {
     pub steps: f64,
     /// Iterations each time, about.
     pub iterations: f64,
-    /// Seconds of processor time here in which the elements are computed once, of all meshes.
-    pub elements_s: f64,
-    /// Seconds of processor time of an iteration here, where products with the matrix are the least of it.
-    pub iteration_s: Option<f64>,
+    /// Computing the elements once, of all meshes, as much as the kernel does here in that time.
+    pub elements_work: f64,
+    /// The same of an iteration.
+    pub iteration_work: f64,
 }
 
 /// Solves a small problem of the same kind, or takes the first step; nothing if this one is of a mesh that was read, or the small
@@ -33,13 +36,26 @@ pub struct Rehearsal {
 #[must_use]
 pub fn rehearse(problem: &Problem) -> Option<Rehearsal> {
     match (&problem.swelling, &problem.domain) {
-        (Some(swelling), _) => first_step(problem, swelling),
-        (None, Domain::Lattice(lattice)) => small_box(problem, smaller(lattice)),
+        (Some(swelling), _) => first_step(problem, swelling, rate(problem)),
+        (None, Domain::Lattice(lattice)) => small_box(problem, smaller(lattice), rate(problem)),
         (None, Domain::Read { .. }) => None,
     }
 }
 
-fn small_box(problem: &Problem, lattice: Lattice) -> Option<Rehearsal> {
+/// Units of work that the kernel does here in a second, on a mesh as small.
+fn rate(problem: &Problem) -> f64 {
+    let Some((finest, x, mut y)) = operands(problem, NODES_EACH) else { return 1.0 };
+    let mut best_s = f64::INFINITY;
+    for _ in 0..RUNS {
+        let begun = spent();
+        finest.rows.multiply(&x, &mut y);
+        std::hint::black_box(&y);
+        best_s = best_s.min(spent() - begun);
+    }
+    2.0 * finest.rows.entries() as f64 / best_s.max(f64::MIN_POSITIVE)
+}
+
+fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal> {
     let unknowns = lattice.nodes() * problem.each();
     let coarsest = problem.solver.coarsest.min(unknowns / COARSEST_PART).max(1);
     let small = Problem {
@@ -51,8 +67,11 @@ fn small_box(problem: &Problem, lattice: Lattice) -> Option<Rehearsal> {
     let begun = spent();
     let mut machines = [Machine::new(&small, 0, None)];
     let larger = problem.nodes() as f64 / small.nodes() as f64;
-    let elements_s = (spent() - begun) * larger;
-    if !iterate(&small, &mut machines) || machines[0].course.why != Some(Why::Converged) {
+    let prepared = spent();
+    let factor = coarsest_if_any(&small);
+    let factored = spent();
+    if !iterate_with(&small, &mut machines, factor.as_ref()) || machines[0].course.why != Some(Why::Converged)
+    {
         return None;
     }
     // Without coarser meshes an iteration carries what is known a node further.
@@ -60,12 +79,18 @@ fn small_box(problem: &Problem, lattice: Lattice) -> Option<Rehearsal> {
         Preconditioner::Multigrid => 1.0,
         _ => larger.powf(1.0 / problem.dim() as f64),
     };
-    let iterations = f64::from(machines[0].course.iterations) * times;
-    let iterations = iterations.clamp(1.0, f64::from(problem.solver.max_iterations));
-    Some(Rehearsal { steps: 1.0, iterations, elements_s, iteration_s: None })
+    let iterated = f64::from(machines[0].course.iterations.max(1));
+    let iteration_s = (spent() - factored) / iterated;
+    Some(Rehearsal {
+        steps: 1.0,
+        iterations: (iterated * times).clamp(1.0, f64::from(problem.solver.max_iterations)),
+        elements_work: (prepared - begun) * larger * rate,
+        // In small meshes numbers stay in the caches, in which products may not be the least of it.
+        iteration_work: (iteration_s * larger * rate).max(problem.work_of_iteration()),
+    })
 }
 
-fn first_step(problem: &Problem, swelling: &Swelling) -> Option<Rehearsal> {
+fn first_step(problem: &Problem, swelling: &Swelling, rate: f64) -> Option<Rehearsal> {
     let begun = spent();
     let mut blocks: Vec<Marching> =
         (0..problem.parts).map(|number| Marching::new(swelling, number)).collect();
@@ -73,8 +98,12 @@ fn first_step(problem: &Problem, swelling: &Swelling) -> Option<Rehearsal> {
     let elements_s = spent() - begun - iterating_s;
     let (verdict, _) = closed.first()?;
     let iterations = verdict.iterations.iter().map(|count| f64::from(*count)).sum::<f64>().max(1.0);
-    let iteration_s = Some(iterating_s / iterations);
-    Some(Rehearsal { steps: swelling.steps.into(), iterations, elements_s, iteration_s })
+    Some(Rehearsal {
+        steps: swelling.steps.into(),
+        iterations,
+        elements_work: elements_s * rate,
+        iteration_work: iterating_s / iterations * rate,
+    })
 }
 
 /// What came of a step of a body that swells.
@@ -116,16 +145,24 @@ pub(super) fn step(
     Some(Step { closed: closed.collect(), iterating_s })
 }
 
-/// A box of the same shape with fewer elements, if this one has many nodes.
+/// A box of the same shape with as many nodes as a subdomain has, if this one has more.
 fn smaller(lattice: &Lattice) -> Lattice {
-    let part = (NODES / lattice.nodes() as f64).powf(1.0 / lattice.shape.dim as f64).min(1.0);
+    let part = (NODES_EACH as f64 / lattice.nodes() as f64).powf(1.0 / lattice.shape.dim as f64).min(1.0);
     let fewer = |count: usize| if count == 0 { 0 } else { ((count as f64 * part).round() as usize).max(1) };
     Lattice { elements: lattice.elements.map(fewer), ..*lattice }
 }
 
 /// Takes the steps of all subdomains until the iteration is over; whether all understood each other.
 pub(super) fn iterate(problem: &Problem, machines: &mut [Machine]) -> bool {
-    let factor = coarsest(problem);
+    iterate_with(problem, machines, coarsest_if_any(problem).as_ref())
+}
+
+fn coarsest_if_any(problem: &Problem) -> Option<Cholesky> {
+    let is_cycle = problem.solver.preconditioner == Preconditioner::Multigrid;
+    if is_cycle { coarsest(problem) } else { None }
+}
+
+fn iterate_with(problem: &Problem, machines: &mut [Machine], factor: Option<&Cholesky>) -> bool {
     let mut told: Vec<Vec<(u32, Bulk<f64>)>> = vec![Vec::new(); machines.len()];
     loop {
         let needs: Vec<Need> = machines.iter_mut().map(Machine::step).collect();
@@ -157,7 +194,7 @@ pub(super) fn iterate(problem: &Problem, machines: &mut [Machine]) -> bool {
             machines.iter_mut().for_each(|machine| machine.take_sums(&sums));
         }
         if !coarse.is_empty() {
-            let (Some((_, cut)), Some(factor)) = (problem.lattice(), &factor) else { return false };
+            let (Some((_, cut)), Some(factor)) = (problem.lattice(), factor) else { return false };
             let mut solution = joined(problem, &cut, &coarse);
             factor.solve(solution.as_mut_slice());
             machines.iter_mut().for_each(|machine| machine.take_coarse(&solution));

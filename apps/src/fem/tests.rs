@@ -109,7 +109,7 @@ fn a_small_problem_says_about_how_many_iterations_a_large_one_takes() {
         let small = rehearse(&problem).unwrap();
         let real = f64::from(solve(&problem, None).course.iterations);
         assert!((0.75..1.34).contains(&(small.iterations / real)), "{words:?}: {small:?} for {real}");
-        assert!(small.elements_s > 0.0 && small.steps == 1.0, "{words:?}: {small:?}");
+        assert!(small.elements_work > 0.0 && small.steps == 1.0, "{words:?}: {small:?}");
     }
     let swelling = rehearse(&problem(&["--physics", "swelling", "--steps", "7"])).unwrap();
     assert!(swelling.steps == 7.0 && swelling.iterations > 20.0, "{swelling:?}");
