@@ -87,8 +87,15 @@ impl From<(i32, Bits)> for Priority {
 }
 
 impl Ord for Priority {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        self.rank().cmp(other.rank())
+        let (one, other) = (self.rank(), other.rank());
+        let bits = || {
+            // Few have any, and a heap compares much.
+            let have_some = !one.bits.is_empty() || !other.bits.is_empty();
+            if have_some { one.bits.cmp(&other.bits) } else { Ordering::Equal }
+        };
+        one.number.cmp(&other.number).then_with(bits)
     }
 }
 

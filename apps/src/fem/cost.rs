@@ -1,15 +1,11 @@
 //! What a run takes, reckoned beforehand.
 
 use super::arguments::Fem;
-use super::lattice::Lattice;
-use super::level::lattices;
-use super::problem::{Preconditioner, Problem};
 use super::rehearsal::{Rehearsal, rehearse};
-use super::subdomain::{coarsest, spent};
 use crate::division::Division;
+use chares::RunError;
 use chares::loadbalance::cost::Phase;
 use chares::loadbalance::machines::Machines;
-use chares::{Bulk, RunError};
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "the elements, and iterations of subdomains that live where the speeds of the PEs put them, \
@@ -27,36 +23,26 @@ const SETUP_ROUNDS: f64 = 4.0;
 pub(super) fn cost(fem: &Fem, machines: &Machines, known: Option<f64>) -> Result<Vec<Phase>, RunError> {
     let problem = fem.problem()?;
     let of_each = problem.work_of_iteration();
-    let Division { shares, bytes, .. } = problem.divide(machines)?;
+    let Division { owners, shares, bytes, .. } = problem.divide(machines)?;
     let of_all = |units: f64| shares.iter().map(|share| share * units).collect();
     let rounds = problem.rounds();
     let rehearsal = if known.is_some() { None } else { rehearse(&problem) };
-    let Some(Rehearsal { steps, iterations, elements_work, iteration_work }) = rehearsal else {
+    let Some(Rehearsal { steps, iterations, elements, iteration, coarsest: [factor, solve] }) = rehearsal
+    else {
         let times = known.map_or_else(|| problem.iterations_guess(), |known| known / of_each);
         return Ok(vec![Phase { times, work: of_all(of_each), bytes, rounds, ..Phase::default() }]);
     };
-    let (times, of_elements, of_iteration) =
-        (steps * iterations, of_all(elements_work), of_all(iteration_work));
-    let (factor_s, solve_s) = coarsest_s(&problem);
-    let alone = |times: f64, chain_s: f64| Phase { times, chain_s, ..Phase::default() };
+    let times = steps * iterations;
+    // The first subdomain has the coarsest mesh, and all others wait.
+    let first = owners.first().map_or(0, |pe| *pe as usize);
+    let of_first = |times: f64, units: f64| {
+        let work = (0..shares.len()).map(|pe| if pe == first { units } else { 0.0 }).collect();
+        Phase { times, work, ..Phase::default() }
+    };
     Ok(vec![
-        Phase { times: steps, work: of_elements, rounds: SETUP_ROUNDS, ..Phase::default() },
-        alone(1.0, factor_s),
-        Phase { times, work: of_iteration, bytes, rounds, ..Phase::default() },
-        alone(times, solve_s),
+        Phase { times: steps, work: of_all(elements), rounds: SETUP_ROUNDS, ..Phase::default() },
+        of_first(1.0, factor),
+        Phase { times, work: of_all(iteration), bytes, rounds, ..Phase::default() },
+        of_first(times, solve),
     ])
-}
-
-/// Seconds in which the coarsest mesh is factored here, and in which it is solved.
-fn coarsest_s(problem: &Problem) -> (f64, f64) {
-    if problem.solver.preconditioner != Preconditioner::Multigrid {
-        return (0.0, 0.0);
-    }
-    let begun = spent();
-    let Some(factor) = coarsest(problem) else { return (0.0, 0.0) };
-    let factored = spent();
-    let unknowns = lattices(problem).last().map_or(0, Lattice::nodes) * problem.each();
-    let mut x = Bulk::zeros(unknowns);
-    factor.solve(x.as_mut_slice());
-    (factored - begun, spent() - factored)
 }

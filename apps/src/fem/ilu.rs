@@ -47,18 +47,21 @@ impl Ilu {
     }
 
     fn run<const D: usize>(&self, b: &[f64], x: &mut [f64]) {
-        let rows = &self.0;
+        // What is shared is looked up once, and not for each number.
+        let Rows { starts, columns, values, .. } = &self.0;
+        let (starts, columns, values): (&[u32], &[u32], &[f64]) = (starts, columns, values);
         let (b, x) = (b.as_chunks::<D>().0, x.as_chunks_mut::<D>().0);
-        let block = |at: usize| &rows.values[at * D * D..][..D * D];
+        let block = |at: usize| &values[at * D * D..][..D * D];
+        let of_row = |row: usize| starts[row] as usize..starts[row + 1] as usize;
         let take = |sum: &mut [f64; D], at: usize, x: &[f64; D]| {
             for (sum, row) in sum.iter_mut().zip(block(at).chunks_exact(D)) {
                 (0..D).for_each(|k| *sum -= row[k] * x[k]);
             }
         };
-        for row in 0..rows.len() {
+        for row in 0..self.0.len() {
             let mut sum = b[row];
-            for at in rows.starts[row] as usize..rows.starts[row + 1] as usize {
-                let column = rows.columns[at] as usize;
+            for at in of_row(row) {
+                let column = columns[at] as usize;
                 if column >= row {
                     break;
                 }
@@ -66,11 +69,11 @@ impl Ilu {
             }
             x[row] = sum;
         }
-        for row in (0..rows.len()).rev() {
+        for row in (0..self.0.len()).rev() {
             let mut sum = x[row];
             let mut diagonal = 0;
-            for at in (rows.starts[row] as usize..rows.starts[row + 1] as usize).rev() {
-                let column = rows.columns[at] as usize;
+            for at in of_row(row).rev() {
+                let column = columns[at] as usize;
                 if column == row {
                     diagonal = at;
                     break;

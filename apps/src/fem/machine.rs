@@ -109,6 +109,13 @@ impl Machine {
         }
     }
 
+    /// From how many others it needs numbers before it can take a step; `None` if it needs none.
+    #[must_use]
+    pub fn awaited(&self) -> Option<usize> {
+        let Some(Step::Await(level, _)) = self.steps.get(self.next) else { return None };
+        Some(self.levels[*level].halo.sources.len())
+    }
+
     /// Takes a step, or says what it needs first. What is needed is given by [`Self::take`], [`Self::take_sums`] or
     /// [`Self::take_coarse`].
     pub fn step(&mut self) -> Need {
@@ -321,10 +328,11 @@ impl Level {
     /// The first change, where X is 0.
     fn smooth(&self, [b, x, r, d]: &mut Vectors) {
         let first = self.polynomial.first();
-        for (at, (b, inverse)) in b.iter().zip(self.inverse.iter()).enumerate() {
-            r[at] = *b;
-            d[at] = first * inverse * b;
-            x[at] = d[at];
+        let changes = d.iter_mut().zip(x.iter_mut()).zip(r.iter_mut());
+        for ((b, inverse), ((d, x), r)) in b.iter().zip(self.inverse.iter()).zip(changes) {
+            *r = *b;
+            *d = first * inverse * b;
+            *x = *d;
         }
     }
 
@@ -332,9 +340,10 @@ impl Level {
     fn smooth_on(&self, part: u32, [_, x, r, d]: &mut Vectors) {
         self.rows.subtract(d, r);
         let (of_last, of_rest) = self.polynomial.next(part);
-        for (at, inverse) in self.inverse.iter().enumerate() {
-            d[at] = of_last * d[at] + of_rest * inverse * r[at];
-            x[at] += d[at];
+        let changes = d.iter_mut().zip(x.iter_mut()).zip(r.iter());
+        for (inverse, ((d, x), r)) in self.inverse.iter().zip(changes) {
+            *d = of_last * *d + of_rest * inverse * r;
+            *x += *d;
         }
     }
 
@@ -343,9 +352,10 @@ impl Level {
         r[..b.len()].copy_from_slice(b);
         self.rows.subtract(x, r);
         let first = self.polynomial.first();
-        for (at, inverse) in self.inverse.iter().enumerate() {
-            d[at] = first * inverse * r[at];
-            x[at] += d[at];
+        let changes = d.iter_mut().zip(x.iter_mut()).zip(r.iter());
+        for (inverse, ((d, x), r)) in self.inverse.iter().zip(changes) {
+            *d = first * inverse * r;
+            *x += *d;
         }
     }
 }

@@ -10,6 +10,7 @@
 #![doc = include_str!("README.md")]
 
 pub mod adapt;
+pub mod alone;
 mod amdahl;
 pub mod arguments;
 pub mod assemble;

@@ -1,77 +1,113 @@
 //! What nobody can count beforehand: how many iterations there will be, and how long computing the elements takes beside one. A
 //! small problem of the same kind is solved for it in one thread, or the first step of many is taken.
 
+use super::alone::{Step, factored, iterate, prepared, step};
 use super::arguments::NODES_EACH;
-use super::cholesky::Cholesky;
 use super::course::Why;
 use super::lattice::Lattice;
-use super::machine::{Machine, Need};
-use super::marching::{Block, Marching, Rim, Verdict};
+use super::level::lattices;
+use super::marching::Marching;
 use super::operands;
 use super::problem::{Domain, Preconditioner, Problem, Solver};
-use super::subdomain::{coarsest, joined, spent};
+use super::subdomain::spent;
 use super::swelling::Swelling;
 use chares::Bulk;
+use std::sync::{Mutex, PoisonError};
 
-/// Runs of the kernel, of which the quickest counts.
-const RUNS: usize = 20;
-/// Its coarsest mesh has this part of its unknowns at most, so that there are several meshes.
+/// Runs of the kernel by which its rate is found.
+const RUNS: u32 = 20;
+/// The coarsest of several small meshes has this part of the unknowns at most, so that there are several.
 const COARSEST_PART: usize = 64;
+/// A small problem that takes more iterations says nothing, and neither does a first step with more elements: it would take longer
+/// than anybody who plans wants to wait.
+const ITERATIONS_MAX: u32 = 3000;
+const ELEMENTS_MAX: u64 = 50_000;
 
-/// What a small problem, or the first step of one that changes in the course of time, says of all of it.
+/// What a small problem, or the first step of one that changes in the course of time, says of all of it. Work is counted as what
+/// the kernel does here in the same time, on a mesh that fits into the caches as the small one does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rehearsal {
     /// How often elements are computed.
     pub steps: f64,
     /// Iterations each time, about.
     pub iterations: f64,
-    /// Computing the elements once, of all meshes, as much as the kernel does here in that time.
-    pub elements_work: f64,
-    /// The same of an iteration.
-    pub iteration_work: f64,
+    /// The work of computing the elements once, of all meshes.
+    pub elements: f64,
+    /// The work of an iteration.
+    pub iteration: f64,
+    /// The work of factoring the coarsest mesh, and of solving it: at one place, while all others wait.
+    pub coarsest: [f64; 2],
+}
+
+impl Rehearsal {
+    fn is_possible(&self) -> bool {
+        let Self { steps, iterations, elements, iteration, coarsest } = *self;
+        [steps, iterations, elements, iteration].iter().all(|number| number.is_finite() && *number > 0.0)
+            && coarsest.iter().all(|work| work.is_finite() && *work >= 0.0)
+    }
 }
 
 /// Solves a small problem of the same kind, or takes the first step; nothing if this one is of a mesh that was read, or the small
-/// one does not converge.
+/// one does not converge soon. Who plans asks for the same one for each mix, and hears the same.
 #[must_use]
 pub fn rehearse(problem: &Problem) -> Option<Rehearsal> {
-    match (&problem.swelling, &problem.domain) {
-        (Some(swelling), _) => first_step(problem, swelling, rate(problem)),
-        (None, Domain::Lattice(lattice)) => small_box(problem, smaller(lattice), rate(problem)),
-        (None, Domain::Read { .. }) => None,
+    static LAST: Mutex<Option<(Problem, Option<Rehearsal>)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*last {
+        Some((before, known)) if before == problem => *known,
+        _ => {
+            let found = rehearse_on(problem, NODES_EACH);
+            *last = Some((problem.clone(), found));
+            found
+        }
     }
 }
 
-/// Units of work that the kernel does here in a second, on a mesh as small.
-fn rate(problem: &Problem) -> f64 {
-    let Some((finest, x, mut y)) = operands(problem, NODES_EACH) else { return 1.0 };
-    let mut best_s = f64::INFINITY;
+/// The same by a small problem with about so many nodes.
+pub(super) fn rehearse_on(problem: &Problem, nodes: usize) -> Option<Rehearsal> {
+    let rate = rate(problem)?;
+    let found = match (&problem.swelling, &problem.domain) {
+        (Some(swelling), _) => first_step(problem, swelling, rate)?,
+        (None, Domain::Lattice(lattice)) => small_box(problem, smaller(lattice, nodes), rate)?,
+        (None, Domain::Read { .. }) => return None,
+    };
+    found.is_possible().then_some(found)
+}
+
+/// Units of work that the kernel does here in a second, on a mesh as small; nothing if the clock is too coarse for that.
+fn rate(problem: &Problem) -> Option<f64> {
+    let (finest, x, mut y) = operands(problem, NODES_EACH)?;
+    finest.rows.multiply(&x, &mut y);
+    let begun = spent();
     for _ in 0..RUNS {
-        let begun = spent();
         finest.rows.multiply(&x, &mut y);
         std::hint::black_box(&y);
-        best_s = best_s.min(spent() - begun);
     }
-    2.0 * finest.rows.entries() as f64 / best_s.max(f64::MIN_POSITIVE)
+    let seconds = spent() - begun;
+    (seconds > 0.0).then(|| f64::from(RUNS) * 2.0 * finest.rows.entries() as f64 / seconds)
 }
 
 fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal> {
-    let unknowns = lattice.nodes() * problem.each();
-    let coarsest = problem.solver.coarsest.min(unknowns / COARSEST_PART).max(1);
-    let small = Problem {
-        domain: Domain::Lattice(lattice),
-        parts: 1,
-        solver: Solver { coarsest, ..problem.solver },
-        ..problem.clone()
+    let larger = problem.nodes() as f64 / lattice.nodes() as f64;
+    let is_same = lattice.nodes() == problem.nodes();
+    let coarsest = if is_same { usize::MAX } else { lattice.nodes() * problem.each() / COARSEST_PART };
+    let solver = Solver {
+        coarsest: problem.solver.coarsest.min(coarsest).max(1),
+        max_iterations: problem.solver.max_iterations.min(ITERATIONS_MAX),
+        ..problem.solver
     };
+    // Subdomains are as large as those of the large one, since of small ones more is copied from others.
+    let parts = (f64::from(problem.parts) / larger).round().max(1.0) as u32;
+    let small = Problem { domain: Domain::Lattice(lattice), parts, solver, ..problem.clone() };
     let begun = spent();
-    let mut machines = [Machine::new(&small, 0, None)];
-    let larger = problem.nodes() as f64 / small.nodes() as f64;
-    let prepared = spent();
-    let factor = coarsest_if_any(&small);
-    let factored = spent();
-    if !iterate_with(&small, &mut machines, factor.as_ref()) || machines[0].course.why != Some(Why::Converged)
-    {
+    let mut machines = prepared(&small, || None)?;
+    let elements_s = spent() - begun;
+    let factor = factored(&small);
+    let begun = spent();
+    let is_understood = iterate(&small, &mut machines, factor.as_ref());
+    let iterating_s = spent() - begun;
+    let course = machines.first()?.course;
+    if !is_understood || course.why != Some(Why::Converged) {
         return None;
     }
     // Without coarser meshes an iteration carries what is known a node further.
@@ -79,18 +115,21 @@ fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal
         Preconditioner::Multigrid => 1.0,
         _ => larger.powf(1.0 / problem.dim() as f64),
     };
-    let iterated = f64::from(machines[0].course.iterations.max(1));
-    let iteration_s = (spent() - factored) / iterated;
+    let iterated = f64::from(course.iterations.max(1));
     Some(Rehearsal {
         steps: 1.0,
         iterations: (iterated * times).clamp(1.0, f64::from(problem.solver.max_iterations)),
-        elements_work: (prepared - begun) * larger * rate,
-        // In small meshes numbers stay in the caches, in which products may not be the least of it.
-        iteration_work: (iteration_s * larger * rate).max(problem.work_of_iteration()),
+        elements: elements_s * larger * rate,
+        // Products with a matrix that stays in no cache may take longer than all of it does here.
+        iteration: (iterating_s / iterated * larger * rate).max(problem.work_of_iteration()),
+        coarsest: coarsest_s(problem).map(|seconds| seconds * rate),
     })
 }
 
 fn first_step(problem: &Problem, swelling: &Swelling, rate: f64) -> Option<Rehearsal> {
+    if swelling.costs().iter().sum::<u64>() > ELEMENTS_MAX {
+        return None;
+    }
     let begun = spent();
     let mut blocks: Vec<Marching> =
         (0..problem.parts).map(|number| Marching::new(swelling, number)).collect();
@@ -101,103 +140,38 @@ fn first_step(problem: &Problem, swelling: &Swelling, rate: f64) -> Option<Rehea
     Some(Rehearsal {
         steps: swelling.steps.into(),
         iterations,
-        elements_work: elements_s * rate,
-        iteration_work: iterating_s / iterations * rate,
+        elements: elements_s * rate,
+        iteration: iterating_s / iterations * rate,
+        coarsest: [0.0; 2],
     })
 }
 
-/// What came of a step of a body that swells.
-pub(super) struct Step {
-    /// Of each block.
-    pub closed: Vec<(Verdict, Block)>,
-    /// Seconds of processor time that the iterations took.
-    pub iterating_s: f64,
+/// Seconds in which the coarsest mesh is factored here, and in which it is solved.
+fn coarsest_s(problem: &Problem) -> [f64; 2] {
+    let begun = spent();
+    let Some(factor) = factored(problem) else { return [0.0; 2] };
+    let factored = spent();
+    let mut x = Bulk::zeros(lattices(problem).last().map_or(0, Lattice::nodes) * problem.each());
+    factor.solve(x.as_mut_slice());
+    [factored - begun, spent() - factored]
 }
 
-/// Takes a step of all blocks in one thread; nothing if it does not converge.
-pub(super) fn step(
-    problem: &Problem,
-    swelling: &Swelling,
-    blocks: &mut [Marching],
-    levels: &[u8],
-) -> Option<Step> {
-    let mut rims: Vec<Vec<Rim>> = vec![Vec::new(); blocks.len()];
-    for block in &mut *blocks {
-        for (to, rim) in block.open(swelling, levels.to_vec()) {
-            rims.get_mut(to as usize)?.push(rim);
-        }
+/// A box of elements of the same shape with about so many nodes, if this one has more.
+fn smaller(lattice: &Lattice, nodes: usize) -> Lattice {
+    let nodes_along = |count: usize| (count * lattice.shape.order + 1) as f64;
+    let mut elements = lattice.elements;
+    // An axis that has few elements keeps one of them, and then the others have to become shorter by more.
+    for _ in 0..lattice.shape.dim {
+        let now: f64 = elements.map(nodes_along).iter().product();
+        let long = elements.iter().filter(|count| **count > 1).count().max(1);
+        let part = (nodes as f64 / now).powf(1.0 / long as f64).min(1.0);
+        elements = elements.map(|count| match count {
+            0 | 1 => count,
+            _ => ((count as f64 * part).round() as usize).max(1),
+        });
     }
-    let mut iterating_s = 0.0;
-    let mut iterate = |machines: &mut [Machine]| {
-        let begun = spent();
-        let is_understood = iterate(problem, machines);
-        iterating_s += spent() - begun;
-        let is_over = machines.first().is_some_and(|first| first.course.why == Some(Why::Converged));
-        (is_understood && is_over).then_some(())
-    };
-    let machines = blocks.iter_mut().zip(rims).map(|(block, rims)| block.diffuse(swelling, problem, rims));
-    let mut machines: Vec<Machine> = machines.collect::<Option<_>>()?;
-    iterate(&mut machines)?;
-    let machines = blocks.iter_mut().zip(machines).map(|(block, of)| block.strain(swelling, problem, of));
-    let mut machines: Vec<Machine> = machines.collect::<Option<_>>()?;
-    iterate(&mut machines)?;
-    let closed = blocks.iter_mut().zip(&machines).map(|(block, of)| block.close(swelling, problem, of));
-    Some(Step { closed: closed.collect(), iterating_s })
-}
-
-/// A box of the same shape with as many nodes as a subdomain has, if this one has more.
-fn smaller(lattice: &Lattice) -> Lattice {
-    let part = (NODES_EACH as f64 / lattice.nodes() as f64).powf(1.0 / lattice.shape.dim as f64).min(1.0);
-    let fewer = |count: usize| if count == 0 { 0 } else { ((count as f64 * part).round() as usize).max(1) };
-    Lattice { elements: lattice.elements.map(fewer), ..*lattice }
-}
-
-/// Takes the steps of all subdomains until the iteration is over; whether all understood each other.
-pub(super) fn iterate(problem: &Problem, machines: &mut [Machine]) -> bool {
-    iterate_with(problem, machines, coarsest_if_any(problem).as_ref())
-}
-
-fn coarsest_if_any(problem: &Problem) -> Option<Cholesky> {
-    let is_cycle = problem.solver.preconditioner == Preconditioner::Multigrid;
-    if is_cycle { coarsest(problem) } else { None }
-}
-
-fn iterate_with(problem: &Problem, machines: &mut [Machine], factor: Option<&Cholesky>) -> bool {
-    let mut told: Vec<Vec<(u32, Bulk<f64>)>> = vec![Vec::new(); machines.len()];
-    loop {
-        let needs: Vec<Need> = machines.iter_mut().map(Machine::step).collect();
-        let (mut sums, mut coarse) = (None, Vec::new());
-        for (by, need) in needs.into_iter().enumerate() {
-            match need {
-                Need::Nothing => {}
-                Need::Tell(parts) => {
-                    parts.into_iter().for_each(|(to, numbers)| told[to as usize].push((by as u32, numbers)));
-                }
-                Need::Halo(count) => {
-                    let numbers = std::mem::take(&mut told[by]);
-                    if numbers.len() != count
-                        || !numbers.iter().all(|(from, numbers)| machines[by].take(*from, numbers))
-                    {
-                        return false;
-                    }
-                    machines[by].have_taken();
-                }
-                Need::Sums(part) => {
-                    let all = sums.get_or_insert_with(|| vec![0.0; part.len()]);
-                    all.iter_mut().zip(part).for_each(|(all, part)| *all += part);
-                }
-                Need::Coarse(part) => coarse.push(part),
-                Need::Over => return true,
-            }
-        }
-        if let Some(sums) = sums {
-            machines.iter_mut().for_each(|machine| machine.take_sums(&sums));
-        }
-        if !coarse.is_empty() {
-            let (Some((_, cut)), Some(factor)) = (problem.lattice(), factor) else { return false };
-            let mut solution = joined(problem, &cut, &coarse);
-            factor.solve(solution.as_mut_slice());
-            machines.iter_mut().for_each(|machine| machine.take_coarse(&solution));
-        }
-    }
+    let part = |k: usize| elements[k].max(1) as f64 / lattice.elements[k].max(1) as f64;
+    let longest = (0..3).map(part).fold(0.0, f64::max);
+    let lengths = std::array::from_fn(|k| lattice.lengths[k] * part(k) / longest);
+    Lattice { elements, lengths, ..*lattice }
 }

@@ -116,10 +116,12 @@ impl Rows {
     #[inline(always)]
     fn run<const D: usize>(&self, x: &[f64], y: &mut [f64], put: impl Fn(&mut f64, f64)) {
         let x = x.as_chunks::<D>().0;
+        // What is shared is looked up once, and not for each row.
+        let (all_columns, values): (&[u32], &[f64]) = (&self.columns, &self.values);
         for (y, ends) in y.as_chunks_mut::<D>().0.iter_mut().zip(self.starts.windows(2)) {
             let (from, to) = (ends[0] as usize, ends[1] as usize);
-            let columns = &self.columns[from..to];
-            let blocks = self.values[from * D * D..to * D * D].as_chunks::<D>().0;
+            let columns = &all_columns[from..to];
+            let blocks = values[from * D * D..to * D * D].as_chunks::<D>().0;
             // Two sums each, for an addition takes longer than the numbers of a small block.
             let mut sums = [[0.0; D]; 2];
             let (twos, one) = columns.as_chunks::<2>();

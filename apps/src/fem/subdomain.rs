@@ -53,7 +53,7 @@ pub struct Figures {
     pub entries: u64,
     /// Seconds of processor time in the element loop.
     pub assembling_s: f64,
-    /// The same in the steps of the iteration.
+    /// The same in the steps of the iteration, and in telling others of them.
     pub iterating_s: f64,
     /// The same at the coarsest mesh.
     pub coarsest_s: f64,
@@ -228,14 +228,14 @@ impl Entry<Halo> for Subdomain {
 
 impl Entry<Added> for Subdomain {
     fn receive(&mut self, Added(sums): Added, ctx: &mut Ctx<'_, Self>) {
-        let begun = spent();
-        self.machine.take_sums(&sums);
-        self.figures.iterating_s += spent() - begun;
-        self.is_waiting = false;
-        if self.number == 0 && self.march.is_none() {
-            self.show(ctx);
-        }
-        self.advance(ctx);
+        self.timed(|subdomain| {
+            subdomain.machine.take_sums(&sums);
+            subdomain.is_waiting = false;
+            if subdomain.number == 0 && subdomain.march.is_none() {
+                subdomain.show(ctx);
+            }
+            subdomain.take_steps(ctx);
+        });
     }
 }
 
@@ -287,11 +287,24 @@ impl Entry<Collect> for Subdomain {
 impl Subdomain {
     /// Takes steps until something of others is needed that is not here.
     pub(super) fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
+        // Most messages are not the last that is needed, and asking for the time takes longer than to see that.
+        let is_here = |count| self.halos.count(&self.exchange) >= count;
+        if !self.is_waiting && self.machine.awaited().is_none_or(is_here) {
+            self.timed(|subdomain| subdomain.take_steps(ctx));
+        }
+    }
+
+    /// Adds the processor time of some steps, but for that of elements, which counts for itself.
+    fn timed(&mut self, steps: impl FnOnce(&mut Self)) {
+        let (begun, assembling_s) = (spent(), self.figures.assembling_s);
+        steps(self);
+        let of_elements_s = self.figures.assembling_s - assembling_s;
+        self.figures.iterating_s += spent() - begun - of_elements_s;
+    }
+
+    fn take_steps(&mut self, ctx: &mut Ctx<'_, Self>) {
         while (self.ended.is_some() || self.march.is_some()) && !self.is_waiting {
-            let begun = spent();
-            let need = self.machine.step();
-            self.figures.iterating_s += spent() - begun;
-            match need {
+            match self.machine.step() {
                 Need::Nothing => {}
                 Need::Tell(parts) => {
                     self.exchange += 1;

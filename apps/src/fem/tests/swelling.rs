@@ -2,6 +2,7 @@
 
 use super::{iterate, problem, run, sentence};
 use crate::fem::adapt::{Judged, chosen, graded};
+use crate::fem::alone::{Step, factored, step};
 use crate::fem::check::{Measured, measure};
 use crate::fem::exact::Exact;
 use crate::fem::follow::{allowed, lost};
@@ -9,7 +10,6 @@ use crate::fem::level::Levels;
 use crate::fem::machine::Machine;
 use crate::fem::marching::{Block, Marching, Verdict};
 use crate::fem::problem::{Boundary, Condition, Physics, Problem, Source};
-use crate::fem::rehearsal::{Step, step};
 use crate::fem::swelling::Swelling;
 use chares::{InProcess, Reduce as _};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ fn linear_functions_are_found_exactly_where_nodes_hang() {
                 assert!(machines[from as usize].levels[0].want(by as u32, &ids));
             }
         }
-        assert!(iterate(&linear, &mut machines));
+        assert!(iterate(&linear, &mut machines, factored(&linear).as_ref()));
         let mut measured = Measured::default();
         for machine in &machines {
             measured.combine(measure(machine.mesh.as_ref().unwrap(), &linear, machine.solution(), &[]));
