@@ -82,7 +82,7 @@ pub trait Keeper: Send {
     /// As those of [`begin`](Self::begin).
     fn commit(&mut self, driver: Packed, variables: Vec<SavedVariable>) -> Result<Kept, String>;
 
-    /// It is not taken: why.
+    /// It is not taken: why. The keeper tells the user, for nobody else does.
     fn discard(&mut self, why: &str);
 
     /// Whether the driver waits until each is complete. Otherwise it goes on meanwhile, and no other begins before.
@@ -138,8 +138,10 @@ pub trait SavedRun: Send {
 pub struct Placing {
     /// How. If nothing is said: by who talks to whom if that was saved, else by blocks.
     pub mapping: Option<Mapping>,
-    /// What the PEs that there are now do in a second, in any unit.
+    /// The relative speeds of the PEs that there are now.
     pub speeds: Vec<f64>,
+    /// Units of work that they do in a second, if that was measured.
+    pub rates: Option<Vec<f64>>,
     /// Hears what came of it.
     pub tell: Box<dyn Fn(&Placed) + Send>,
 }

@@ -152,7 +152,8 @@ pub trait Cx: private::HasPe {
         u32::try_from(self.pe().node().topology().begun().compute_nodes().len()).unwrap_or(u32::MAX)
     }
 
-    /// Relative speeds of all PEs, the fastest 1.0; all 1.0 before they are measured.
+    /// Relative speeds of the PEs with which the run began; all 1.0 before they are measured. They change when nodes come and go, and
+    /// where a run goes on elsewhere: a driver that decides something by them asks inside [`once`](crate::Driver::once).
     fn speeds(&mut self) -> Vec<f64> {
         let pes = self.pe_count() as usize;
         self.pe().node().speeds().iter().take(pes).copied().collect()

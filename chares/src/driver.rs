@@ -307,7 +307,8 @@ impl Driver {
     /// Takes over what is known of the machines, and tells all nodes the relative speeds.
     pub fn set_machines(&mut self, machines: Machines) {
         self.pe.node().set_speeds(machines.speeds());
-        self.nodes.own_rates = OwnRates::new(&machines.rates(), self.pe.node().topology());
+        let topology = self.pe.node().topology();
+        self.nodes.own_rates = OwnRates::new(&machines.rates(), machines.is_measured, topology);
         self.timeline.rates = if machines.is_measured { machines.rates() } else { Vec::new() };
         self.machines = machines;
     }

@@ -271,6 +271,10 @@ impl Timeline {
         let since = |of: &[(Instant, f64)]| {
             of.iter().map(|(since, rate)| rate * there(*since).unwrap_or_default()).sum::<f64>()
         };
+        // Of a run that has gone on elsewhere only the rates of those are known that have come since.
+        if self.rates.is_empty() {
+            return None;
+        }
         let rate = self.rates.iter().sum::<f64>() + since(&self.joined) - since(&self.left);
         self.work.filter(|_| rate > 0.0).map(|work| work / rate)
     }

@@ -1,5 +1,5 @@
 //! `plan`: the table of `compare`, predicted from measured speeds and the application's cost model. Nothing of the
-//! application runs but its kernel.
+//! application runs but its kernel, and what its cost model tries here in one thread.
 
 use super::compare::{self, Comparison, Files, MixOptions, PlannedWork, Predictor, Progress, Starts};
 use super::network::Network;

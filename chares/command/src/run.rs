@@ -192,7 +192,7 @@ fn drive_and_show(
         let of_now =
             found.map(|_| speeds_of_now(main, (source, &started), &config, &described)).transpose()?;
         let began = if saving.from.is_some() { Began::Before(of_now) } else { Began::Now };
-        let placing = began.speeds().map(PeSpeeds::in_one_unit);
+        let placing = began.speeds().map(|of_now| (of_now.relative.clone(), of_now.rates.clone()));
         save(main, saving, &schedule, &described, placing)?;
         drive(main, (started, began), &config, (source, is_quiet), &described, readings)
     });
@@ -252,7 +252,7 @@ fn save(
     saving: Saving,
     schedule: &Schedule,
     hub: &Arc<Hub>,
-    speeds: Option<Vec<f64>>,
+    placing: Option<(Vec<f64>, Vec<f64>)>,
 ) -> Result<(), RunError> {
     let Saving { from, store, version, line, schemas } = saving;
     if let Some(store) = store {
@@ -277,7 +277,10 @@ fn save(
             tell_placed(placed.to_string());
         }
     });
-    go_on.placing = speeds.map(|speeds| Placing { mapping, speeds, tell: tell_placed });
+    go_on.placing = placing.map(|(speeds, rates)| {
+        let rates = (!rates.is_empty()).then_some(rates);
+        Placing { mapping, speeds, rates, tell: tell_placed }
+    });
     go_on.tell = Box::new(move |restored: &Restored| {
         tell(restored.to_string());
         if let Some(away) = &away {
@@ -366,7 +369,7 @@ fn drive(
 /// Waits for a checkpoint that is still being kept, and says so if that is long.
 fn finish_keeping(main: &mut Driver, hub: &Hub, is_quiet: bool) -> Result<(), RunError> {
     if !main.finish_keeping_within(KEEPING_UNSEEN)? && !is_quiet {
-        hub.note("the results are there; a checkpoint that had begun is still being written".into());
+        hub.note("the work is done; a checkpoint that had begun is still being written".into());
     }
     main.finish_keeping()
 }

@@ -89,11 +89,6 @@ impl PeSpeeds {
         Self { source, relative: relative(&rates), rates, earlier: None, taken: None, again: None }
     }
 
-    /// Rates, or what stands for them where nobody has measured any.
-    pub(crate) fn in_one_unit(&self) -> Vec<f64> {
-        if self.rates.is_empty() { self.relative.clone() } else { self.rates.clone() }
-    }
-
     /// Where they come from, for people; `None` if they were not measured.
     pub(crate) fn origin(&self, took: Duration) -> Option<String> {
         match (self.source, &self.earlier) {

@@ -55,7 +55,7 @@ impl Nodes {
             left_carried: [Carried::default(); 2],
             ended: BTreeSet::new(),
             on_left: None,
-            own_rates: OwnRates::new(&[], topology),
+            own_rates: OwnRates::new(&[], false, topology),
             joining: None,
             coming: None,
             recruited: None,

@@ -186,7 +186,7 @@ impl Driver {
     fn rates_of(&mut self, new: Range<usize>, speed: Option<f64>) -> Result<Vec<f64>, RunError> {
         let Some(joining) = &self.nodes.joining else { return Ok(vec![1.0; new.len()]) };
         let (budget, unit) = (joining.budget, joining.declared_unit);
-        match joining.kernel.clone().filter(|_| self.machines.is_measured) {
+        match joining.kernel.clone().filter(|_| self.nodes.own_rates.are_measured) {
             Some(kernel) => {
                 let measured = self.measure_each(&new, kernel, budget)?;
                 let since = Instant::now();

@@ -9,15 +9,17 @@ pub(super) struct OwnRates {
     /// Where PEs came.
     homes: Topology,
     rates: Vec<f64>,
+    /// Whether the rates are units of work per second; those of a node that joins have to be in the same unit.
+    pub(super) are_measured: bool,
 }
 
 impl OwnRates {
     /// Of PEs that all are where they came with; those whose rate is not known count as fast as the others on average.
-    pub(super) fn new(rates: &[f64], homes: &Topology) -> Self {
+    pub(super) fn new(rates: &[f64], are_measured: bool, homes: &Topology) -> Self {
         let mean = if rates.is_empty() { 1.0 } else { rates.iter().sum::<f64>() / rates.len() as f64 };
         let mut rates = rates.to_vec();
         rates.resize(homes.pe_count() as usize, mean);
-        Self { homes: homes.clone(), rates }
+        Self { homes: homes.clone(), rates, are_measured }
     }
 
     /// A node has joined with PEs of these rates.
@@ -43,9 +45,12 @@ impl OwnRates {
     }
 }
 
+/// A PE that is slower, or does nothing at all, counts as so slow: speeds are above 0.
+const SPEED_MIN: f64 = 1e-6;
+
 fn relative(rates: Vec<f64>) -> Vec<f64> {
     let fastest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    rates.into_iter().map(|rate| rate / fastest).collect()
+    rates.into_iter().map(|rate| (rate / fastest).max(SPEED_MIN)).collect()
 }
 
 #[cfg(test)]
@@ -62,7 +67,7 @@ mod tests {
     fn who_has_joined_after_others_shared_a_node_counts_in_their_unit() {
         // Three equal nodes of one PE; the last one leaves, and its PE goes to the first one.
         let begun = Topology::new(&[0, 1, 1, 1]);
-        let mut rates = OwnRates::new(&[10.0, 10.0, 10.0], &begun);
+        let mut rates = OwnRates::new(&[10.0, 10.0, 10.0], true, &begun);
         let drained = begun.rearranged(&[(PeId(2), NodeId(1))]);
         assert!(are_alike(&rates.placed(&drained), &[0.5, 1.0, 0.5]));
         rates.join(NodeId(4), &[20.0]);
@@ -76,8 +81,8 @@ mod tests {
 
     #[test]
     fn pes_whose_rates_are_not_known_count_as_the_others() {
-        let rates = OwnRates::new(&[1.0, 3.0], &Topology::new(&[0, 2, 1]));
+        let rates = OwnRates::new(&[1.0, 3.0], true, &Topology::new(&[0, 2, 1]));
         assert!(are_alike(&rates.relative(), &[1.0 / 3.0, 1.0, 2.0 / 3.0]));
-        assert!(are_alike(&OwnRates::new(&[], &Topology::new(&[0, 1])).relative(), &[1.0]));
+        assert!(are_alike(&OwnRates::new(&[], false, &Topology::new(&[0, 1])).relative(), &[1.0]));
     }
 }

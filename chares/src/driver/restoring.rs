@@ -71,14 +71,19 @@ impl Driver {
         drop(run);
         self.pe.restore(&saved.pe)?;
         let node = Arc::clone(self.pe.node());
-        let mut speeds = saved.speeds;
-        speeds.resize(self.all_pes() as usize, 1.0);
-        if let Some(placing) = &placing {
-            // Whoever is made or moved from now on goes by the machines of now.
-            self.nodes.own_rates = OwnRates::new(&placing.speeds, node.topology());
-            speeds = self.nodes.own_rates.placed(node.topology());
-        }
-        node.set_speeds(speeds);
+        // Whoever is made or moved from now on goes by the machines of now.
+        self.nodes.own_rates = match &placing {
+            Some(Placing { rates: Some(rates), .. }) => OwnRates::new(rates, true, node.topology()),
+            Some(placing) => OwnRates::new(&placing.speeds, false, node.topology()),
+            None => {
+                // They may be other machines than those with which the run began, whose rates alone are known.
+                let fastest = self.machines.rates().into_iter().reduce(f64::max).filter(|rate| *rate > 0.0);
+                let rate_of = |speed: &f64| speed * fastest.unwrap_or(1.0);
+                let rates: Vec<f64> = saved.speeds.iter().map(rate_of).collect();
+                OwnRates::new(&rates, self.machines.is_measured, node.topology())
+            }
+        };
+        node.set_speeds(self.nodes.own_rates.placed(node.topology()));
         self.slots = saved.slots.into_iter().map(|(slot, waiting)| (slot, waiting.into())).collect();
         if !saved.is_init {
             node.set_init_over(true);
@@ -90,7 +95,7 @@ impl Driver {
         }
         let now = self.snapshots()?;
         self.outcome().gone_on(now);
-        if let Some(Placing { mapping, speeds, tell }) = placing {
+        if let Some(Placing { mapping, speeds, tell, .. }) = placing {
             let placed = Placed::new(node.topology(), &speeds, &known, chares, mapping);
             let placed =
                 placed.map_err(|why| RunError::Input(format!("chares cannot be placed anew: {why}")))?;

@@ -53,7 +53,9 @@ impl Snapshot {
 
     /// With chares that are placed anew.
     fn go_on_placed(&self, mapping: Option<Mapping>, speeds: &[f64]) -> GoOn {
-        let placing = Placing { mapping, speeds: speeds.to_vec(), tell: Box::new(|_| {}) };
+        // Some are measured, in a unit of their own.
+        let rates = mapping.map(|_| speeds.iter().map(|speed| 1e9 * speed).collect());
+        let placing = Placing { mapping, speeds: speeds.to_vec(), rates, tell: Box::new(|_| {}) };
         GoOn { placing: Some(placing), ..self.go_on() }
     }
 }
@@ -347,7 +349,7 @@ fn a_checkpoint_is_for_as_many_pes_as_the_run_had() {
 fn chares_are_placed_anew_by_the_speeds_of_now() {
     let snapshot = snapshot();
     for mapping in [None, Some(Mapping::Cyclic), Some(Mapping::Comm)] {
-        let go_on = snapshot.go_on_placed(mapping, &[3.0, 1.0, 4.0, 1.0]);
+        let go_on = snapshot.go_on_placed(mapping, &[0.75, 0.25, 1.0, 0.25]);
         let outcome = counting().run_in_process(&InProcess::new(&[1, 2, 1]).begun(&[0, 2, 1]), |main| {
             main.go_on_from(go_on)?;
             let counted = count(main, 7)?;
@@ -355,7 +357,7 @@ fn chares_are_placed_anew_by_the_speeds_of_now() {
             let chares: Vec<u64> = pes.map(|pe| pe.chares).collect();
             Ok((counted, chares, main.speeds()))
         });
-        // What is made from now on goes by them, too; chares know of the PEs with which the run began.
+        // Whoever asks hears of them from now on, as far as they are of PEs with which the run began.
         let speeds = vec![0.75, 0.25, 1.0];
         assert_eq!(outcome.unwrap(), (63, vec![3, 1, 4, 1], speeds), "{mapping:?}");
     }

@@ -249,7 +249,8 @@ impl Census {
     /// The work in the span that one unit of what remains to be done counts as, if anybody has said that something remains:
     /// together, chares that say so do what they did, but each the part of it that it has of what remains to them all.
     fn worth_of_remaining(&self) -> Option<f64> {
-        let told = || self.chares.iter().filter_map(|known| known.remaining.map(|units| (known.work, units)));
+        let there = || self.chares.iter().filter(|known| !known.has_ended);
+        let told = || there().filter_map(|known| known.remaining.map(|units| (known.work, units)));
         let (work, units) = told().fold((0.0, 0.0), |(work, units), one| (work + one.0, units + one.1));
         // Of next to nothing the worth may be larger than numbers get.
         Some(work / units).filter(|worth| worth.is_finite())
@@ -422,6 +423,20 @@ mod tests {
             "all are at their end"
         );
         assert_eq!(view(&[Some(1e-320), Some(0.0)], &[None, None]), [0.5, 0.1, 0.2, 0.3], "as good as");
+    }
+
+    #[test]
+    fn what_remained_of_who_has_ended_takes_nothing_from_others() {
+        let mut census = census();
+        census.take(
+            NodeId(1),
+            with_remaining(said(0, 1.0, &[(0, 0.2, true), (1, 0.4, true)]), &[Some(5.0); 2]),
+        );
+        census.take(NodeId(2), said(1, 1.0, &[]));
+        census.view(&[1.0, 1.0], ALL);
+        census.take(NodeId(1), told(0, 1.0, &[(1, 0.0, Whereabouts::Ended)]));
+        let known = census.known().chares;
+        assert!(matches!(known[..], [(_, load)] if (load - 0.2).abs() < 1e-9), "{known:?}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub enum WriteError {
 fn mend(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room there",
-        io::ErrorKind::PermissionDenied => "; it has to belong to who runs this",
+        io::ErrorKind::PermissionDenied => "; whoever runs this has to be allowed to write there",
         _ => "",
     }
 }
