@@ -54,7 +54,7 @@ pub struct Kept {
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (bytes, fresh, seconds) = (Size(self.bytes), Size(self.new_bytes), self.took.as_secs_f64());
-        write!(f, "checkpoint {}: {bytes}, {fresh} of it written, in {seconds:.2} s", self.number)
+        write!(f, "checkpoint {}: {bytes}, {fresh} written, in {seconds:.2} s", self.number)
     }
 }
 

@@ -58,6 +58,9 @@ impl Measured {
     /// Whether the residual is what was asked for.
     #[must_use]
     pub fn solves(&self, tolerance: f64) -> bool {
+        if ![self.residual, self.begun, self.rounded].iter().all(|sum| sum.is_finite()) {
+            return false;
+        }
         let allowed =
             TOLERANCES * tolerance * self.begun.sqrt() + ROUNDINGS * f64::EPSILON * self.rounded.sqrt();
         self.residual.sqrt() <= allowed
@@ -66,6 +69,9 @@ impl Measured {
     /// Whether the solution is as near to the known one as its elements can be.
     #[must_use]
     pub fn is_near(&self, tolerance: f64) -> bool {
+        if ![self.error, self.exact, self.interpolated].iter().all(|sum| sum.is_finite()) {
+            return false;
+        }
         // What is left of the residual is an error, too: one of a few powers of ten more.
         let of_tolerance = 1e3 * tolerance * self.exact.sqrt();
         self.error.sqrt() <= INTERPOLATIONS * self.interpolated.sqrt() + of_tolerance

@@ -1,8 +1,42 @@
 //! Equations of the coarsest mesh, solved at one place: the factor of Cholesky of a band.
 
+use super::lattice::Lattice;
 use super::rows::Rows;
 use chares::Bulk;
 use serde::{Deserialize, Serialize};
+
+/// What solving all equations of a box at one place takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Band {
+    /// Equations.
+    pub size: f64,
+    /// Numbers of a row before the diagonal.
+    pub width: f64,
+}
+
+impl Band {
+    /// Of a box whose nodes have so many unknowns each.
+    #[must_use]
+    pub fn of(lattice: &Lattice, each: usize) -> Self {
+        let [x, y, _] = lattice.nodes_along();
+        // The last node of an element comes so many after its first one.
+        let (dim, order) = (lattice.shape.dim, lattice.shape.order);
+        let apart = order * (1 + x + if dim == 3 { x * y } else { 0 });
+        Self { size: (lattice.nodes() * each) as f64, width: ((apart + 1) * each) as f64 }
+    }
+
+    /// Bytes of its factor.
+    #[must_use]
+    pub fn bytes(&self) -> f64 {
+        8.0 * self.size * (self.width + 1.0)
+    }
+
+    /// Operations in which it is factored, and in which it is solved.
+    #[must_use]
+    pub fn operations(&self) -> [f64; 2] {
+        [self.size * self.width * self.width, 4.0 * self.size * self.width]
+    }
+}
 
 /// The factor of a symmetric positive definite matrix whose numbers are near the diagonal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,6 +91,12 @@ impl Cholesky {
         let is_positive = pivot > 1e-13 * own[width].abs();
         own[width] = 1.0 / pivot.sqrt();
         is_positive
+    }
+
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        8 * self.band.len()
     }
 
     /// Solves for a right-hand side, in its place.

@@ -10,7 +10,8 @@ use chares::loadbalance::machines::Machines;
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "the elements, and iterations of subdomains that live where the speeds of the PEs put them, \
                                 exchanges along their surfaces that follow one another, and a sum of all; as many iterations \
-                                as were made; where nobody has run it, as a small box or the first step takes, solved here";
+                                as were made; where nobody has run it, as a small box or the first step takes, solved here, or a \
+                                guess without elements where that cannot be";
 
 /// Messages that follow one another until all elements are computed: all are told, all say so, and nothing is on its way.
 const SETUP_ROUNDS: f64 = 4.0;

@@ -1,7 +1,9 @@
 //! Who has which subdomains, what they hold, and how much work they are. Subdomains are numbered as bisection makes them, so
 //! that a range of them is a part of the mesh with little surface: each PE gets one, by its speed.
 
+use super::cholesky::Band;
 use super::gmres::BASIS;
+use super::level::lattices;
 use super::machine::DEGREE;
 use super::problem::{Method, Preconditioner, Problem};
 use super::shape::Family;
@@ -91,6 +93,14 @@ impl Problem {
         nodes * of_node * self.of_all_meshes()
     }
 
+    /// Bytes of the factor of the coarsest mesh.
+    #[must_use]
+    pub fn bytes_of_coarsest(&self) -> f64 {
+        let is_cycle = self.solver.preconditioner == Preconditioner::Multigrid;
+        let coarsest = if is_cycle { lattices(self).pop() } else { None };
+        coarsest.map_or(0.0, |coarsest| Band::of(&coarsest, self.each()).bytes())
+    }
+
     /// Where it is solved: which PE has which subdomains.
     ///
     /// # Errors
@@ -142,11 +152,16 @@ impl Work for Problem {
         let pes = machines.pes();
         let of = |pes: &std::ops::Range<u32>| pes.clone().map(|pe| shares[pe as usize]).sum::<f64>();
         let nodes = self.nodes() as f64;
+        // The first subdomain has the coarsest mesh, too.
+        let first = owners.first().copied().unwrap_or_default();
+        let coarsest =
+            |pes: &std::ops::Range<u32>| if pes.contains(&first) { self.bytes_of_coarsest() } else { 0.0 };
+        let memory = |pes: std::ops::Range<u32>| (self.bytes_of(of(&pes) * nodes) + coarsest(&pes)) as u64;
         Ok(Division {
             owners,
             weights: weights.to_vec(),
             bytes: pes.iter().map(|pes| self.exchanged(of(pes))).collect(),
-            memory: pes.iter().map(|pes| self.bytes_of(of(pes) * nodes) as u64).collect(),
+            memory: pes.iter().cloned().map(memory).collect(),
             shares,
         })
     }
@@ -168,6 +183,9 @@ impl Work for Problem {
 
     fn advice(&self, place: Shortage) -> &'static str {
         match place {
+            _ if self.bytes_of_coarsest() > self.bytes_of(self.nodes() as f64) => {
+                "nearly all of it is for the coarsest mesh: give a smaller --coarsest"
+            }
             Shortage::Node => "take fewer elements or more nodes, or raise its `memory` in the nodes file",
             Shortage::Host | Shortage::LaunchersHost => "take fewer elements or more hosts",
         }

@@ -14,6 +14,10 @@ use super::subdomain::{
 use super::vtu;
 use crate::matrix::{self, Matrix};
 use chares::{Cx as _, Driver, Placement, RunError, Stopwatch};
+use std::ops::RangeInclusive;
+
+/// The largest number of a right-hand side that is not 0 is between these, so that squares of all that matters can be added.
+const LOADS: RangeInclusive<f64> = 1e-120..=1e120;
 
 /// Solves as the command line asks.
 pub(super) fn drive(main: &mut Driver, fem: Fem) -> Result<(), RunError> {
@@ -83,6 +87,13 @@ fn solve(main: &mut Driver, array: &Subdomains) -> Result<(Course, Figures), Run
              boundary"
                 .into(),
         ));
+    }
+    let largest = prepared.largest_load;
+    if largest != 0.0 && !LOADS.contains(&largest) {
+        return Err(RunError::Input(format!(
+            "the equations have numbers as large as {largest:.0e}, whose squares cannot be computed with: choose units in which \
+             sources, loads, fixed values and lengths are nearer to 1"
+        )));
     }
     // Who has copies of whose nodes must be known before anybody tells numbers.
     main.quiescence()?;

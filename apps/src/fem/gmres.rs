@@ -100,10 +100,10 @@ impl Gmres {
                     course.begun = square;
                 }
                 course.now = square;
-                course.why = if square <= tolerance * tolerance * course.begun {
-                    Some(Why::Converged)
-                } else if !square.is_finite() {
+                course.why = if !square.is_finite() {
                     Some(Why::Broken)
+                } else if square <= tolerance * tolerance * course.begun {
+                    Some(Why::Converged)
                 } else if course.iterations >= most {
                     Some(Why::Exhausted)
                 } else {

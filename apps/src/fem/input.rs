@@ -7,6 +7,7 @@ use super::shape::Shape;
 use super::swelling_input::{SpotInput, TimeInput};
 use crate::text_file::{FileError, parse_toml, read_text};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Most conditions, and groups, of a problem: each group is a bit.
@@ -328,9 +329,14 @@ impl BoundaryInput {
             }
             for (to, value) in fixed.iter_mut().zip(values) {
                 *to = match value {
-                    Value::Number(number) if number.is_finite() => Some(*number),
+                    Value::Number(number) if is_usable(*number) => Some(*number),
                     Value::Word(word) if word == "free" => None,
-                    _ => return says(&format!("fixed of {:?}: give numbers, or \"free\"", self.on)),
+                    _ => {
+                        return says(&format!(
+                            "fixed of {:?}: give numbers up to 1e75, or \"free\"",
+                            self.on
+                        ));
+                    }
                 };
             }
             all.push(Boundary { group, condition: Condition::Fixed(fixed) });
@@ -349,18 +355,27 @@ pub(super) fn says<T>(sentence: &str) -> Result<T, InputError> {
     Err(InputError::Says(sentence.into()))
 }
 
+/// Numbers are 0 or between these, so that squares and products of them can be computed with.
+const NUMBERS: RangeInclusive<f64> = 1e-75..=1e75;
+
+/// Whether it can be computed with.
+pub(super) fn is_usable(number: f64) -> bool {
+    number == 0.0 || NUMBERS.contains(&number.abs())
+}
+
 pub(super) fn positive(name: &str, value: f64) -> Result<f64, InputError> {
-    if value > 0.0 && value.is_finite() {
-        Ok(value)
-    } else {
-        says(&format!("{name} = {value}: give a positive number"))
+    match value {
+        value if NUMBERS.contains(&value) => Ok(value),
+        value if value > 0.0 => says(&format!("{name} = {value:e}: give a number from 1e-75 to 1e75")),
+        value => says(&format!("{name} = {value}: give a positive number")),
     }
 }
 
 /// As many numbers as a node has unknowns; none are zeros.
 fn triple(given: &[f64], each: usize, name: &str) -> Result<[f64; 3], InputError> {
-    if !given.is_empty() && given.len() != each || given.iter().any(|number| !number.is_finite()) {
-        return says(&format!("{name}: give {each} finite number{}", if each == 1 { "" } else { "s" }));
+    if !given.is_empty() && given.len() != each || given.iter().any(|number| !is_usable(*number)) {
+        let numbers = if each == 1 { "number" } else { "numbers" };
+        return says(&format!("{name}: give {each} {numbers}, each 0 or from 1e-75 to 1e75 in size"));
     }
     Ok(std::array::from_fn(|k| given.get(k).copied().unwrap_or(0.0)))
 }

@@ -240,9 +240,11 @@ impl Machine {
         let is_first = course.iterations == 0;
         let beta = if is_first { 0.0 } else { product / course.last[0] };
         let length = product / (energy - if is_first { 0.0 } else { beta * product / course.last[1] });
-        course.why = if course.now <= self.tolerance * self.tolerance * course.begun {
+        course.why = if !square.is_finite() {
+            Some(Why::Broken)
+        } else if course.now <= self.tolerance * self.tolerance * course.begun {
             Some(Why::Converged)
-        } else if !square.is_finite() || !length.is_finite() || length <= 0.0 || product <= 0.0 {
+        } else if !length.is_finite() || length <= 0.0 || product <= 0.0 {
             Some(Why::Broken)
         } else if course.iterations >= self.max_iterations {
             Some(Why::Exhausted)
@@ -309,6 +311,13 @@ impl Machine {
             + mesh
             + factors
             + self.levels.iter().map(Level::bytes).sum::<usize>()
+    }
+
+    /// The largest number of the right-hand side; infinite if some are none.
+    #[must_use]
+    pub fn largest_load(&self) -> f64 {
+        let load = self.vectors.first().map_or(&[][..], |finest| &finest[Vector::B as usize]);
+        load.iter().map(|b| if b.is_finite() { b.abs() } else { f64::INFINITY }).fold(0.0, f64::max)
     }
 
     /// Numbers of the matrices of all levels.

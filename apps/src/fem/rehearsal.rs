@@ -3,6 +3,7 @@
 
 use super::alone::{Step, factored, iterate, prepared, step};
 use super::arguments::NODES_EACH;
+use super::cholesky::Band;
 use super::course::Why;
 use super::lattice::Lattice;
 use super::level::lattices;
@@ -21,7 +22,9 @@ const COARSEST_PART: usize = 64;
 /// A small problem that takes more iterations says nothing, and neither does a first step with more elements: it would take longer
 /// than anybody who plans wants to wait.
 const ITERATIONS_MAX: u32 = 3000;
-const ELEMENTS_MAX: u64 = 50_000;
+const ELEMENTS_MAX: u64 = 12_000;
+/// Unknowns of a coarsest mesh that is solved to see how long it takes.
+const COARSEST_TRIED: usize = 2500;
 
 /// What a small problem, or the first step of one that changes in the course of time, says of all of it. Work is counted as what
 /// the kernel does here in the same time, on a mesh that fits into the caches as the small one does.
@@ -146,14 +149,20 @@ fn first_step(problem: &Problem, swelling: &Swelling, rate: f64) -> Option<Rehea
     })
 }
 
-/// Seconds in which the coarsest mesh is factored here, and in which it is solved.
+/// Seconds in which the coarsest mesh is factored here, and in which it is solved; of a large one reckoned from a smaller one.
 fn coarsest_s(problem: &Problem) -> [f64; 2] {
+    let Some(coarsest) = lattices(problem).pop() else { return [0.0; 2] };
+    let tried = smaller(&coarsest, COARSEST_TRIED / problem.each());
+    let solver = Solver { coarsest: usize::MAX, ..problem.solver };
+    let alone = Problem { domain: Domain::Lattice(tried), solver, ..problem.clone() };
     let begun = spent();
-    let Some(factor) = factored(problem) else { return [0.0; 2] };
+    let Some(factor) = factored(&alone) else { return [0.0; 2] };
     let factored = spent();
-    let mut x = Bulk::zeros(lattices(problem).last().map_or(0, Lattice::nodes) * problem.each());
+    let mut x = Bulk::zeros(tried.nodes() * problem.each());
     factor.solve(x.as_mut_slice());
-    [factored - begun, spent() - factored]
+    let seconds = [factored - begun, spent() - factored];
+    let [all, some] = [coarsest, tried].map(|lattice| Band::of(&lattice, problem.each()).operations());
+    std::array::from_fn(|at| seconds[at] * all[at] / some[at])
 }
 
 /// A box of elements of the same shape with about so many nodes, if this one has more.

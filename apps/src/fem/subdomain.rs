@@ -57,6 +57,8 @@ pub struct Figures {
     pub iterating_s: f64,
     /// The same at the coarsest mesh.
     pub coarsest_s: f64,
+    /// The largest number of the right-hand sides.
+    pub largest_load: f64,
     /// Whether the coarsest mesh can be solved: whether nothing can move freely.
     pub is_free: bool,
 }
@@ -68,6 +70,7 @@ impl Reduce for Figures {
         self.assembling_s += other.assembling_s;
         self.iterating_s += other.iterating_s;
         self.coarsest_s += other.coarsest_s;
+        self.largest_load = self.largest_load.max(other.largest_load);
         self.is_free |= other.is_free;
     }
 }
@@ -184,6 +187,7 @@ impl Entry<Prepare> for Subdomain {
             self.figures.is_free = self.coarsest.is_none();
             self.figures.coarsest_s += spent() - begun;
         }
+        self.figures.largest_load = self.machine.largest_load();
         self.figures.bytes = self.machine.bytes() as u64;
         self.figures.entries = self.machine.entries() as u64;
         ctx.contribute_ordered(self.figures, to);

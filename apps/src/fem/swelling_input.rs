@@ -1,7 +1,7 @@
 //! What a user says of a body that swells in the course of time.
 
 use super::forest::{Forest, LEVELS_MAX};
-use super::input::{Input, InputError, positive, says, spread};
+use super::input::{Input, InputError, is_usable, positive, says, spread};
 use super::lattice::Lattice;
 use super::problem::{Boundary, Condition, Physics};
 use super::shape::Shape;
@@ -87,7 +87,11 @@ impl Times {
 }
 
 fn finite(name: &str, value: f64) -> Result<f64, InputError> {
-    if value.is_finite() { Ok(value) } else { says(&format!("{name} = {value}: give a finite number")) }
+    if is_usable(value) {
+        Ok(value)
+    } else {
+        says(&format!("{name} = {value:e}: give 0, or a number from 1e-75 to 1e75 in size"))
+    }
 }
 
 impl Input {

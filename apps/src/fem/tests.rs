@@ -9,7 +9,7 @@ use super::course::{Course, Why};
 use super::exact::Exact;
 use super::machine::Machine;
 use super::mesh::Mesh;
-use super::problem::{Boundary, Condition, Domain, Problem};
+use super::problem::{Boundary, Condition, Domain, Problem, Source};
 use super::rehearsal::{rehearse, rehearse_on};
 use super::shape::Shape;
 use super::{add_to, drive};
@@ -81,6 +81,47 @@ fn errors_fall_as_fast_as_the_elements_allow() {
         let order = (errors[0] / errors[1]).log2();
         let expected = if words[1] == "1" { 2.0 } else { 3.0 };
         assert!((expected - 0.25..expected + 0.5).contains(&order), "{words:?}: {order} by {errors:?}");
+    }
+}
+
+#[test]
+fn the_coarsest_mesh_takes_the_memory_that_is_stated() {
+    for words in [
+        "--elements 7,4",
+        "--elements 5,3 --order 2 --physics elasticity",
+        "--elements 4,3,2 --dim 3 --physics elasticity",
+    ] {
+        let problem = problem(&words.split(' ').collect::<Vec<_>>());
+        let factor = factored(&problem).unwrap();
+        assert_eq!(factor.bytes() as f64, problem.bytes_of_coarsest(), "{words}");
+    }
+    let large = problem(&["--elements", "100", "--dim", "3", "--coarsest", "1048576"]);
+    assert!(large.bytes_of_coarsest() > 8e10);
+    let quick = rehearse(&large).unwrap();
+    assert!(quick.coarsest[0] > 1e12, "{quick:?}");
+}
+
+/// What cannot be computed with is refused, or the iteration breaks down; no sum that is none is taken for a solution.
+#[test]
+fn numbers_beyond_reckoning_are_no_solution() {
+    let broken = Measured {
+        residual: f64::INFINITY,
+        begun: f64::INFINITY,
+        rounded: f64::INFINITY,
+        ..Measured::default()
+    };
+    assert!(!broken.solves(1e-8));
+    let broken = Measured {
+        error: f64::INFINITY,
+        exact: f64::INFINITY,
+        interpolated: f64::NAN,
+        ..Measured::default()
+    };
+    assert!(!broken.is_near(1e-8));
+    for ilu in ["multigrid", "ilu", "none"] {
+        let mut problem = problem(&["--elements", "12", "--preconditioner", ilu, "--subdomains", "2"]);
+        problem.source = Source::Even([1e200, 0.0, 0.0]);
+        assert_eq!(solve(&problem, None).course.why, Some(Why::Broken), "{ilu}");
     }
 }
 

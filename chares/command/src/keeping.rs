@@ -252,10 +252,11 @@ pub(crate) fn say_what_is_left(saved: Option<(PathBuf, u32)>, program: &str, has
                 restart_command(program, &dir)
             )
         }
-        _ => format!(
+        Ok(_) => format!(
             "the run was saved as checkpoint {number}, and that is not the last one in {} any more",
             dir.display()
         ),
+        Err(why) => format!("the run was saved as checkpoint {number}, which cannot be read any more: {why}"),
     });
 }
 

@@ -33,6 +33,9 @@ pub enum WriteError {
 fn mend(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "; make room there",
+        io::ErrorKind::NotFound => {
+            "; the folder has been removed or moved: bring it back, or make an empty one there"
+        }
         io::ErrorKind::PermissionDenied => "; whoever runs this has to be allowed to write there",
         _ => "",
     }
