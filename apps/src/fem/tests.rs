@@ -502,7 +502,7 @@ fn what_makes_no_sense_is_refused_with_what_would() {
     assert!(told("source = [1]\n").starts_with("nothing is fixed anywhere"));
     let on = |rest: &str| told(&format!("[[boundary]]\non = \"x-\"\n{rest}"));
     assert_eq!(on("fixed = [1, 2]"), "fixed of \"x-\": give 1 values, or \"free\"");
-    assert_eq!(on("fixed = [\"loose\"]"), "fixed of \"x-\": give numbers, or \"free\"");
+    assert_eq!(on("fixed = [\"loose\"]"), "fixed of \"x-\": give numbers up to 1e75, or \"free\"");
     assert_eq!(on(""), "[[boundary]] on \"x-\" says nothing: give `fixed` or `load`");
     assert_eq!(
         told("[[boundary]]\non = \"top\"\nfixed = [0]"),
