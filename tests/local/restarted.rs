@@ -2,11 +2,11 @@
 
 use super::packed::ALL;
 use super::{METACHARE, STENCIL, command, run};
-use harness::{local_nodes, signal, start, wait_for, wait_for_work};
+use harness::{let_pass, local_nodes, signal, start, wait_for, wait_for_work};
 use runtime::proto::sim::Random;
 use serde_json::Value;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
 /// How a run can be saved while it goes on.
@@ -318,6 +318,23 @@ fn what_cannot_be_gone_on_with_is_refused() {
     fs::write(folder.join("far.toml"), "[[node]]\nname = \"far\"\nhost = \"far\"\n").unwrap();
     let far = refused(&["restart", "saved", "--nodes", "far.toml"]);
     assert!(far.contains("node far: say `pes = N` of it in"), "{far}");
+}
+
+#[test]
+fn a_signal_to_save_a_run_that_keeps_nothing_is_refused_and_ends_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1]);
+    let words = "run imbalance --chares 24 --steps 1000000 --work 20000 --speed equal";
+    let running = start(&mut command(METACHARE, folder, &words.split(' ').collect::<Vec<_>>()));
+    wait_for_work(folder);
+    signal(running.pid(), "USR1");
+    let_pass(Duration::from_millis(300));
+    signal(running.pid(), "INT");
+    let ended = running.done();
+    let why =
+        "warning: SIGUSR1 saves nothing, as this run keeps no checkpoints: start it with `--checkpoint DIR`";
+    assert!(ended.code == 130 && ended.stderr.contains(why), "{ended:?}");
 }
 
 /// However early it comes: what comes before the run has begun is obeyed then.

@@ -185,6 +185,14 @@ fn drive_and_show(
     let limit = options.timeout.zip(job.ends_at());
     let protocol = options.checkpoint_protocol.into();
     let schedule = Schedule { every: options.checkpoint_every, protocol, limit, is_quiet };
+    if saving.store.is_none() {
+        let hub = Arc::downgrade(&hub);
+        runtime::job::refuse_checkpoint_orders(move || {
+            let why =
+                "SIGUSR1 saves nothing, as this run keeps no checkpoints: start it with `--checkpoint DIR`";
+            hub.upgrade().iter().for_each(|hub| hub.warn(why.into()));
+        });
+    }
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
         changes::tell_who_leaves(main, &described, is_quiet);
         changes::let_nodes_join(main, &described, (source, &started.kernel, &config), is_quiet);

@@ -23,5 +23,8 @@ pub use launcher::{Interrupter, Job};
 pub use limits::prepare_for_limits;
 pub use node_process::node_process;
 pub use plan::JobPlan;
-pub use signals::{SaveOrder, SaveOrders, before_exit_at_once, hear_checkpoint_orders, hear_signals};
+pub use signals::{
+    SaveOrder, SaveOrders, before_exit_at_once, hear_checkpoint_orders, hear_signals,
+    refuse_checkpoint_orders,
+};
 pub use start_error::StartError;

@@ -26,6 +26,8 @@ const SAVE_MAX: Duration = Duration::from_secs(8);
 static CURRENT: Mutex<Option<UnboundedSender<Order>>> = Mutex::new(None);
 /// Who saves that run, if anybody does.
 static SAVER: Mutex<Weak<SaveOrders>> = Mutex::new(Weak::new());
+/// Who hears of orders to save a run that nobody keeps.
+static REFUSED: Mutex<Option<Box<dyn Fn() + Send>>> = Mutex::new(None);
 static LISTENING: Once = Once::new();
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
@@ -93,6 +95,16 @@ pub fn hear_checkpoint_orders() -> io::Result<Arc<SaveOrders>> {
     Ok(orders)
 }
 
+/// From now on `tell` is called whenever SIGUSR1 asks for a checkpoint, which this run does not keep; it ends nothing.
+pub fn refuse_checkpoint_orders(tell: impl Fn() + Send + 'static) {
+    *REFUSED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(tell));
+}
+
+fn cannot_save() {
+    let refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+    refused.iter().for_each(|tell| tell());
+}
+
 /// Has the run saved before it is ended, if somebody does that. It takes no longer than [`SAVE_MAX`], and another signal ends it.
 async fn save(signals: &mut Heard) {
     let saver = SAVER.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
@@ -117,6 +129,12 @@ fn listen() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let signals = {
         let _inside = runtime.enter();
+        let mut asked = signal(SignalKind::user_defined1())?;
+        drop(runtime.spawn(async move {
+            while asked.recv().await.is_some() {
+                cannot_save();
+            }
+        }));
         let hangup = if is_hangup_ignored() { None } else { Some(signal(SignalKind::hangup())?) };
         // An interrupt is heard even so: a shell without job control has its background jobs ignore it, and who
         // sends one all the same means it.

@@ -37,7 +37,7 @@ impl Remarks {
     }
 
     /// From the oldest on.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Remark> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Remark> {
         self.0.iter()
     }
 

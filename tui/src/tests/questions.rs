@@ -195,6 +195,17 @@ fn the_log_keeps_remarks_with_their_times() {
     }
     let shown = screen(&app, 80, 24);
     assert!(shown.contains("5 newer ones below") && !shown.contains("were missed"), "{shown}");
+    // A long one is read to its end, and what is old makes room for it.
+    let why = "no checkpoint was taken, and the run goes on: saved/generation-000002/chunks cannot be written: No space left on \
+               device (os error 28); make room there";
+    tell(&mut app, MonitorEvent::Output(OutputLine { node: 0, is_error: true, text: why.into() }), 142);
+    for _ in 0..40 {
+        press(&mut app, KeyCode::Down);
+    }
+    for (width, height) in [(80, 24), (60, 15), (24, 12)] {
+        let shown = screen(&app, width, height);
+        assert!(shown.contains("make room"), "{shown}");
+    }
 }
 
 #[test]
