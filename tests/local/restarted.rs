@@ -2,11 +2,11 @@
 
 use super::packed::ALL;
 use super::{METACHARE, STENCIL, command, run};
-use harness::{let_pass, local_nodes, signal, start, wait_for, wait_for_work};
+use harness::{local_nodes, signal, start, wait_for, wait_for_work};
 use runtime::proto::sim::Random;
 use serde_json::Value;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
 /// How a run can be saved while it goes on.
@@ -325,11 +325,15 @@ fn a_signal_to_save_a_run_that_keeps_nothing_is_refused_and_ends_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     local_nodes(folder, &[1]);
-    let words = "run imbalance --chares 24 --steps 1000000 --work 20000 --speed equal";
+    let words = "run imbalance --chares 24 --steps 1000000 --work 20000 --speed equal --log-dir logs";
     let running = start(&mut command(METACHARE, folder, &words.split(' ').collect::<Vec<_>>()));
     wait_for_work(folder);
     signal(running.pid(), "USR1");
-    let_pass(Duration::from_millis(300));
+    wait_for("the warning", || {
+        let logs = fs::read_dir(folder.join("logs")).ok()?.flatten();
+        let texts = logs.filter_map(|log| fs::read_to_string(log.path()).ok());
+        texts.into_iter().any(|text| text.contains("SIGUSR1 saves nothing")).then_some(())
+    });
     signal(running.pid(), "INT");
     let ended = running.done();
     let why =
