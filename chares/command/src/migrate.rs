@@ -56,7 +56,7 @@ pub(crate) fn migrate(
         checked.inspect_err(|why| prepared.report(&options, why))?;
         Ok(prepared)
     });
-    let prepared = prepared.map_err(stays)?;
+    let mut prepared = prepared.map_err(stays)?;
     let asked = Instant::now();
     let stopped = request::ask(run, &Request::Checkpoint { stop: true }).map_err(|why| match why.kind {
         // It was there when it was saved first.
@@ -67,6 +67,8 @@ pub(crate) fn migrate(
     stopped.inspect_err(|why| prepared.report(&options, why))?;
     let saved = Instant::now();
     wait_for_end(&place)?;
+    // It keeps its name, which is free now, unless it was given another.
+    prepared.name.get_or_insert_with(|| run.into());
     let away = Away { asked, saved, ended: Instant::now() };
     let asked = restart::open(dir, None)
         .and_then(|newest| restart::asked(&program, matches, (dir, newest), Some(away)))
@@ -78,7 +80,8 @@ pub(crate) fn migrate(
 /// The run that is to be moved has ended by itself, or failed.
 fn ended(run: &str, restart: &str) -> Failure {
     let sentence = format!(
-        "{run} has ended before it could leave; if it was not done, `{restart}` goes on from when it was saved"
+        "{run} is not there any more: it was done, or has been ended or moved by others; `watch --list` names the runs that there \
+         are, and `{restart}` goes on from when it was saved, if nobody does so already"
     );
     Failure::new(Kind::Unavailable, sentence)
 }
