@@ -59,6 +59,14 @@ const INSIDE_A_HOST: ByteTime = ByteTime { sent: 0.5e-9, received: 0.5e-9 };
 /// No PE counts as slower than this part of the fastest.
 const SPEED_MIN: f64 = 1e-6;
 
+/// Rates relative to the fastest of them: positive and finite, whatever they are, and all 1 if there is none above 0.
+#[must_use]
+pub fn relative(rates: &[f64]) -> Vec<f64> {
+    let fastest = rates.iter().copied().fold(0.0, f64::max);
+    let speed = |rate: &f64| if fastest > 0.0 { (rate / fastest).max(SPEED_MIN) } else { 1.0 };
+    rates.iter().map(speed).collect()
+}
+
 /// Bytes that a node exchanges with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Bytes {
@@ -106,9 +114,7 @@ impl Machines {
     /// Speeds of all PEs relative to the fastest of them, by their number; positive and finite, whatever the rates.
     #[must_use]
     pub fn speeds(&self) -> Vec<f64> {
-        let (rates, fastest) = (self.rates(), self.fastest());
-        let speed = |rate: f64| if fastest > 0.0 { (rate / fastest).max(SPEED_MIN) } else { 1.0 };
-        rates.into_iter().map(speed).collect()
+        relative(&self.rates())
     }
 
     /// The PEs of each node.

@@ -4,8 +4,8 @@ use super::cholesky::Cholesky;
 use super::course::Why;
 use super::machine::{Machine, Need};
 use super::marching::{Block, Marching, Rim, Verdict};
-use super::problem::{Preconditioner, Problem};
-use super::subdomain::{coarsest, joined, spent};
+use super::problem::Problem;
+use super::subdomain::{joined, spent};
 use super::submesh::Submesh;
 use super::swelling::Swelling;
 use chares::Bulk;
@@ -15,6 +15,12 @@ use chares::Bulk;
 pub(super) fn prepared(problem: &Problem, mut read: impl FnMut() -> Option<Submesh>) -> Option<Vec<Machine>> {
     let mut machines: Vec<Machine> =
         (0..problem.parts).map(|part| Machine::new(problem, part, read())).collect();
+    introduce(&mut machines)?;
+    Some(machines)
+}
+
+/// Has subdomains know who has copies of whose nodes; nothing if one asks for nodes that are not another's.
+pub(super) fn introduce(machines: &mut [Machine]) -> Option<()> {
     for by in 0..machines.len() {
         for level in 0..machines[by].levels.len() {
             let wants: Vec<_> = machines[by].levels[level].wants().collect();
@@ -24,13 +30,7 @@ pub(super) fn prepared(problem: &Problem, mut read: impl FnMut() -> Option<Subme
             }
         }
     }
-    Some(machines)
-}
-
-/// The equations of the coarsest mesh, if there is one.
-pub(super) fn factored(problem: &Problem) -> Option<Cholesky> {
-    let is_cycle = problem.solver.preconditioner == Preconditioner::Multigrid;
-    if is_cycle { coarsest(problem) } else { None }
+    Some(())
 }
 
 /// What came of a step of a body that swells.

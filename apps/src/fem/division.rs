@@ -3,7 +3,7 @@
 
 use super::cholesky::Band;
 use super::gmres::BASIS;
-use super::level::lattices;
+use super::level::coarsest_lattice;
 use super::machine::DEGREE;
 use super::problem::{Method, Preconditioner, Problem};
 use super::shape::Family;
@@ -96,9 +96,7 @@ impl Problem {
     /// Bytes of the factor of the coarsest mesh.
     #[must_use]
     pub fn bytes_of_coarsest(&self) -> f64 {
-        let is_cycle = self.solver.preconditioner == Preconditioner::Multigrid;
-        let coarsest = if is_cycle { lattices(self).pop() } else { None };
-        coarsest.map_or(0.0, |coarsest| Band::of(&coarsest, self.each()).bytes())
+        coarsest_lattice(self).map_or(0.0, |coarsest| Band::of(&coarsest, self.each()).bytes())
     }
 
     /// Where it is solved: which PE has which subdomains.

@@ -28,6 +28,13 @@ pub fn lattices(problem: &Problem) -> Vec<Lattice> {
     all
 }
 
+/// The mesh that multigrid solves at one place; without multigrid there is none.
+#[must_use]
+pub fn coarsest_lattice(problem: &Problem) -> Option<Lattice> {
+    let is_cycle = problem.solver.preconditioner == Preconditioner::Multigrid;
+    if is_cycle { lattices(problem).pop() } else { None }
+}
+
 /// Who has copies of which own numbers, and whose copies are here.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Halo {

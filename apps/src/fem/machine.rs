@@ -119,13 +119,15 @@ impl Machine {
     /// Takes a step, or says what it needs first. What is needed is given by [`Self::take`], [`Self::take_sums`] or
     /// [`Self::take_coarse`].
     pub fn step(&mut self) -> Need {
+        if let Some(count) = self.awaited() {
+            return Need::Halo(count);
+        }
         let Some(&step) = self.steps.get(self.next) else { return Need::Over };
         match step {
             Step::Tell(level, vector) => {
                 self.next += 1;
                 return Need::Tell(self.told(level, vector));
             }
-            Step::Await(level, _) => return Need::Halo(self.levels[level].halo.sources.len()),
             Step::Coarse(level) => {
                 return Need::Coarse(Bulk::from_slice(&self.vectors[level][Vector::B as usize]));
             }

@@ -1,16 +1,16 @@
 //! What nobody can count beforehand: how many iterations there will be, and how long computing the elements takes beside one. A
 //! small problem of the same kind is solved for it in one thread, or the first step of many is taken.
 
-use super::alone::{Step, factored, iterate, prepared, step};
+use super::alone::{Step, iterate, prepared, step};
 use super::arguments::NODES_EACH;
 use super::cholesky::Band;
 use super::course::Why;
 use super::lattice::Lattice;
-use super::level::lattices;
+use super::level::coarsest_lattice;
 use super::marching::Marching;
 use super::operands;
 use super::problem::{Domain, Preconditioner, Problem, Solver};
-use super::subdomain::spent;
+use super::subdomain::{coarsest, spent};
 use super::swelling::Swelling;
 use chares::Bulk;
 use std::sync::{Mutex, PoisonError};
@@ -93,9 +93,9 @@ fn rate(problem: &Problem) -> Option<f64> {
 fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal> {
     let larger = problem.nodes() as f64 / lattice.nodes() as f64;
     let is_same = lattice.nodes() == problem.nodes();
-    let coarsest = if is_same { usize::MAX } else { lattice.nodes() * problem.each() / COARSEST_PART };
+    let most = if is_same { usize::MAX } else { lattice.nodes() * problem.each() / COARSEST_PART };
     let solver = Solver {
-        coarsest: problem.solver.coarsest.min(coarsest).max(1),
+        coarsest: problem.solver.coarsest.min(most).max(1),
         max_iterations: problem.solver.max_iterations.min(ITERATIONS_MAX),
         ..problem.solver
     };
@@ -105,7 +105,7 @@ fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal
     let begun = spent();
     let mut machines = prepared(&small, || None)?;
     let elements_s = spent() - begun;
-    let factor = factored(&small);
+    let factor = coarsest(&small);
     let begun = spent();
     let is_understood = iterate(&small, &mut machines, factor.as_ref());
     let iterating_s = spent() - begun;
@@ -151,17 +151,17 @@ fn first_step(problem: &Problem, swelling: &Swelling, rate: f64) -> Option<Rehea
 
 /// Seconds in which the coarsest mesh is factored here, and in which it is solved; of a large one reckoned from a smaller one.
 fn coarsest_s(problem: &Problem) -> [f64; 2] {
-    let Some(coarsest) = lattices(problem).pop() else { return [0.0; 2] };
-    let tried = smaller(&coarsest, COARSEST_TRIED / problem.each());
+    let Some(lattice) = coarsest_lattice(problem) else { return [0.0; 2] };
+    let tried = smaller(&lattice, COARSEST_TRIED / problem.each());
     let solver = Solver { coarsest: usize::MAX, ..problem.solver };
     let alone = Problem { domain: Domain::Lattice(tried), solver, ..problem.clone() };
     let begun = spent();
-    let Some(factor) = factored(&alone) else { return [0.0; 2] };
+    let Some(factor) = coarsest(&alone) else { return [0.0; 2] };
     let factored = spent();
     let mut x = Bulk::zeros(tried.nodes() * problem.each());
     factor.solve(x.as_mut_slice());
     let seconds = [factored - begun, spent() - factored];
-    let [all, some] = [coarsest, tried].map(|lattice| Band::of(&lattice, problem.each()).operations());
+    let [all, some] = [lattice, tried].map(|lattice| Band::of(&lattice, problem.each()).operations());
     std::array::from_fn(|at| seconds[at] * all[at] / some[at])
 }
 

@@ -4,7 +4,7 @@ use super::check::{Measured, measure};
 use super::cholesky::Cholesky;
 use super::course::Course;
 use super::lattice::{Cut, each};
-use super::level::{Levels, lattices};
+use super::level::{Levels, coarsest_lattice};
 use super::machine::{Machine, Need, Sums};
 use super::marching::{Marching, Rim};
 use super::problem::{Domain, Preconditioner, Problem};
@@ -181,7 +181,7 @@ impl Entry<Prepare> for Subdomain {
         let (problem, begun) = (self.problem.read(ctx), spent());
         self.machine = Machine::new(&problem, self.number, self.read.take());
         self.figures.assembling_s += spent() - begun;
-        if self.number == 0 && problem.solver.preconditioner == Preconditioner::Multigrid {
+        if self.number == 0 && coarsest_lattice(&problem).is_some() {
             let begun = spent();
             self.coarsest = coarsest(&problem);
             self.figures.is_free = self.coarsest.is_none();
@@ -372,10 +372,10 @@ pub(super) fn spent() -> f64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |time| Duration::from(time).as_secs_f64())
 }
 
-/// The equations of the coarsest mesh, factored; nothing if they have no single solution.
+/// The equations of the coarsest mesh, factored; nothing if they have no single solution, or there is no such mesh.
 #[must_use]
 pub fn coarsest(problem: &Problem) -> Option<Cholesky> {
-    let lattice = *lattices(problem).last()?;
+    let lattice = coarsest_lattice(problem)?;
     let domain = Domain::Lattice(lattice);
     let solver = super::problem::Solver { preconditioner: Preconditioner::None, ..problem.solver };
     let alone = Problem { domain, parts: 1, solver, ..problem.clone() };
@@ -385,7 +385,7 @@ pub fn coarsest(problem: &Problem) -> Option<Cholesky> {
 /// Right-hand sides of the coarsest mesh in the order of its nodes.
 #[must_use]
 pub fn joined(problem: &Problem, cut: &Cut, parts: &[Bulk<f64>]) -> Bulk<f64> {
-    let Some(lattice) = lattices(problem).last().copied() else { return Bulk::default() };
+    let Some(lattice) = coarsest_lattice(problem) else { return Bulk::default() };
     let unknowns = problem.each();
     let mut all = Bulk::zeros(lattice.nodes() * unknowns);
     for (number, part) in (0..).zip(parts) {

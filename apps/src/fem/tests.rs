@@ -2,7 +2,7 @@
 
 mod swelling;
 
-use super::alone::{factored, iterate, prepared};
+use super::alone::{iterate, prepared};
 use super::arguments::Fem;
 use super::check::{Measured, measure};
 use super::course::{Course, Why};
@@ -12,6 +12,7 @@ use super::mesh::Mesh;
 use super::problem::{Boundary, Condition, Domain, Problem, Source};
 use super::rehearsal::{rehearse, rehearse_on};
 use super::shape::Shape;
+use super::subdomain::coarsest;
 use super::{add_to, drive};
 use crate::matrix::{Matrix, npy};
 use chares::{InProcess, Program, Reduce as _, RunError};
@@ -37,7 +38,7 @@ struct Solved {
 fn solve(problem: &Problem, mesh: Option<&Mesh>) -> Solved {
     let mut read = mesh.map(|mesh| mesh.submeshes(problem.parts).into_iter());
     let mut machines = prepared(problem, || read.as_mut().and_then(Iterator::next)).unwrap();
-    assert!(iterate(problem, &mut machines, factored(problem).as_ref()));
+    assert!(iterate(problem, &mut machines, coarsest(problem).as_ref()));
     ended(problem, &machines)
 }
 
@@ -92,7 +93,7 @@ fn the_coarsest_mesh_takes_the_memory_that_is_stated() {
         "--elements 4,3,2 --dim 3 --physics elasticity",
     ] {
         let problem = problem(&words.split(' ').collect::<Vec<_>>());
-        let factor = factored(&problem).unwrap();
+        let factor = coarsest(&problem).unwrap();
         assert_eq!(factor.bytes() as f64, problem.bytes_of_coarsest(), "{words}");
     }
     let large = problem(&["--elements", "100", "--dim", "3", "--coarsest", "1048576"]);
@@ -118,10 +119,11 @@ fn numbers_beyond_reckoning_are_no_solution() {
         ..Measured::default()
     };
     assert!(!broken.is_near(1e-8));
-    for ilu in ["multigrid", "ilu", "none"] {
-        let mut problem = problem(&["--elements", "12", "--preconditioner", ilu, "--subdomains", "2"]);
+    for preconditioner in ["multigrid", "ilu", "none"] {
+        let mut problem =
+            problem(&["--elements", "12", "--preconditioner", preconditioner, "--subdomains", "2"]);
         problem.source = Source::Even([1e200, 0.0, 0.0]);
-        assert_eq!(solve(&problem, None).course.why, Some(Why::Broken), "{ilu}");
+        assert_eq!(solve(&problem, None).course.why, Some(Why::Broken), "{preconditioner}");
     }
 }
 

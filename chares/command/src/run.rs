@@ -179,12 +179,7 @@ fn drive_and_show(
     command_started: Instant,
 ) -> Finished {
     let hub = Arc::clone(job.hub());
-    let viewers = Viewers::of(&job, options, metrics);
-    let (source, is_quiet, described) = (options.speed, options.quiet, Arc::clone(&hub));
-    let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
-    let limit = options.timeout.zip(job.ends_at());
-    let protocol = options.checkpoint_protocol.into();
-    let schedule = Schedule { every: options.checkpoint_every, protocol, limit, is_quiet };
+    // Before anybody can know of the run, and send it a signal.
     if saving.store.is_none() {
         let hub = Arc::downgrade(&hub);
         runtime::job::refuse_checkpoint_orders(move || {
@@ -193,6 +188,12 @@ fn drive_and_show(
             hub.upgrade().iter().for_each(|hub| hub.warn(why.into()));
         });
     }
+    let viewers = Viewers::of(&job, options, metrics);
+    let (source, is_quiet, described) = (options.speed, options.quiet, Arc::clone(&hub));
+    let readings = if options.record.is_some() { CLOCK_READINGS } else { 1 };
+    let limit = options.timeout.zip(job.ends_at());
+    let protocol = options.checkpoint_protocol.into();
+    let schedule = Schedule { every: options.checkpoint_every, protocol, limit, is_quiet };
     let (driven, timeline) = driving::run(&mut job, Timeline::new(command_started), move |main| {
         changes::tell_who_leaves(main, &described, is_quiet);
         changes::let_nodes_join(main, &described, (source, &started.kernel, &config), is_quiet);

@@ -7,6 +7,7 @@ use super::options::SpeedSource;
 use crate::app::AppKernel;
 use chares::{Cx, Driver, EarlierSpeeds, RunError};
 use choice::{Budget, Host, LOOK, TAKEN_MIN, USUAL};
+use loadbalance::machines::relative;
 use runtime::config::ClusterConfig;
 use runtime::monitor::hosts::hosts;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
@@ -197,11 +198,6 @@ pub(crate) fn correct(main: &mut Driver, query: &SpeedQuery<'_>) {
     if let (Some(_), Some(timed)) = (main.outcome().faster_than_measured, timed) {
         kept::store(query, &rates, timed);
     }
-}
-
-fn relative(rates: &[f64]) -> Vec<f64> {
-    let fastest = rates.iter().copied().fold(0.0, f64::max);
-    rates.iter().map(|rate| if fastest > 0.0 { (rate / fastest).max(1e-6) } else { 1.0 }).collect()
 }
 
 /// The speed of the fastest PEs, as the nodes file says.

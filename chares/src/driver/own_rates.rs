@@ -1,5 +1,6 @@
 //! What PEs do at the nodes that they came with, and at those where they are now.
 
+use loadbalance::machines::relative;
 use runtime::ids::NodeId;
 use runtime::topology::Topology;
 
@@ -35,22 +36,14 @@ impl OwnRates {
 
     /// Of all PEs, relative to the fastest of them.
     pub(super) fn relative(&self) -> Vec<f64> {
-        relative(self.rates.clone())
+        relative(&self.rates)
     }
 
     /// What they do where they are now, relative to the fastest: a node's own PEs and those that have gone there share what
     /// its own ones would do alone.
     pub(super) fn placed(&self, now: &Topology) -> Vec<f64> {
-        relative(self.homes.shared_rates(&self.rates, now))
+        relative(&self.homes.shared_rates(&self.rates, now))
     }
-}
-
-/// A PE that is slower, or does nothing at all, counts as so slow: speeds are above 0.
-const SPEED_MIN: f64 = 1e-6;
-
-fn relative(rates: Vec<f64>) -> Vec<f64> {
-    let fastest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    rates.into_iter().map(|rate| (rate / fastest).max(SPEED_MIN)).collect()
 }
 
 #[cfg(test)]

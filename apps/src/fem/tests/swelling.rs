@@ -2,7 +2,7 @@
 
 use super::{iterate, problem, run, sentence};
 use crate::fem::adapt::{Judged, chosen, graded};
-use crate::fem::alone::{Step, factored, step};
+use crate::fem::alone::{Step, introduce, step};
 use crate::fem::check::{Measured, measure};
 use crate::fem::exact::Exact;
 use crate::fem::follow::{allowed, lost};
@@ -80,13 +80,8 @@ fn linear_functions_are_found_exactly_where_nodes_hang() {
         let levels_of = |block| Levels::of_mesh(&linear, swelling.forest.submesh(block, &levels).0, &[]);
         let mut machines: Vec<Machine> =
             (0..blocks).map(|block| Machine::of(&linear, levels_of(block))).collect();
-        for by in 0..machines.len() {
-            let wants: Vec<_> = machines[by].levels[0].wants().collect();
-            for (from, ids) in wants {
-                assert!(machines[from as usize].levels[0].want(by as u32, &ids));
-            }
-        }
-        assert!(iterate(&linear, &mut machines, factored(&linear).as_ref()));
+        introduce(&mut machines).unwrap();
+        assert!(iterate(&linear, &mut machines, None));
         let mut measured = Measured::default();
         for machine in &machines {
             measured.combine(measure(machine.mesh.as_ref().unwrap(), &linear, machine.solution(), &[]));
