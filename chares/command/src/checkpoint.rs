@@ -2,6 +2,7 @@
 //! it by name.
 
 mod convert;
+mod folder;
 mod merge;
 mod npy;
 mod push_pull;
@@ -14,20 +15,17 @@ use super::report::unix_ms;
 use super::{say, terminal};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use runtime::checkpoint::{ReadError, Saved, Store, Understood, Verified};
+use runtime::checkpoint::{Listed, ReadError, Saved, Store, Understood, Verified, list_objects};
 use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use values::Which;
 
+pub(crate) use folder::{folder, folder_parser};
 pub(crate) use push_pull::{OTHER_END, answer};
 
 pub(crate) fn command() -> Command {
-    let dir = Arg::new("dir")
-        .value_name("DIR")
-        .required(true)
-        .value_parser(value_parser!(PathBuf))
-        .help("The folder of checkpoints");
+    let dir = folder("dir", "DIR", "The folder of checkpoints");
     let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("As JSON");
     let one = |name: &'static str, about: &'static str| {
         Command::new(name).about(about).arg(dir.clone()).arg(json.clone())
@@ -45,7 +43,13 @@ pub(crate) fn command() -> Command {
     save_now::arguments(Command::new("checkpoint"))
         .about("Save a run that is under way, or look into a folder of checkpoints")
         .arg_required_else_help(true)
-        .subcommand(one("ls", "List the checkpoints of a folder"))
+        .subcommand(one("ls", "List the checkpoints of a folder, or of an object store").mut_arg(
+            "dir",
+            |dir| {
+                let dir = dir.value_parser(value_parser!(PathBuf)).value_name("DIR|s3://BUCKET/PREFIX");
+                dir.help("The folder of checkpoints, or an object store")
+            },
+        ))
         .subcommand(
             one("show", "Show what a checkpoint holds, and who wrote it").arg(newest.clone()).arg(
                 value_named("values")
@@ -104,10 +108,13 @@ pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<
     };
     let dir = matches.get_one::<PathBuf>("dir").map_or(Path::new(""), PathBuf::as_path);
     let number = |name: &str| matches.get_one::<u32>(name).copied();
+    let is_json = matches.try_get_one::<bool>("json").ok().flatten() == Some(&true);
+    if name == "ls" {
+        return told(listed(dir, unix_ms())?, is_json);
+    }
     let store = Store::open(dir)?;
     let value = matches.try_get_one::<Which>(if name == "show" { "values" } else { "value" }).ok().flatten();
     let text = |name: &str| matches.get_one::<String>(name).map_or("", String::as_str);
-    let is_json = matches.try_get_one::<bool>("json").ok().flatten() == Some(&true);
     let answer = match name {
         "show" if matches.contains_id("values") => {
             return values::print(&chosen(&store, number("generation"))?, value, is_json).map(|()| 0);
@@ -124,11 +131,14 @@ pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<
             }
             return Ok(0);
         }
-        "ls" => listed(dir, &store, unix_ms())?,
         "show" => shown(program, &store, number("generation"), unix_ms())?,
         "verify" => verified(dir, &store, number("generation"))?,
         _ => compared(&store, [number("A"), number("B")].map(Option::unwrap_or_default))?,
     };
+    told(answer, is_json)
+}
+
+fn told(answer: Answer, is_json: bool) -> Result<u8, Failure> {
     if is_json {
         let text = serde_json::to_string_pretty(&answer.json).map_err(|e| Failure::new(Kind::Failed, e))?;
         say(&(text + "\n"))?;
@@ -146,17 +156,35 @@ struct Answer {
     failure: Option<Failure>,
 }
 
-fn listed(dir: &Path, store: &Store, now_ms: u64) -> Result<Answer, Failure> {
+fn listed(dir: &Path, now_ms: u64) -> Result<Answer, Failure> {
+    let address = dir.to_str().filter(|text| s3::Address::is_meant(text));
+    let generations = address.map_or_else(|| listed_here(dir), listed_there)?;
+    let json = generations.iter().map(|(number, found)| match found {
+        Ok(overview) => json!(overview),
+        Err(damage) => json!({ "generation": number, "damage": damage }),
+    });
+    let json = json!({ "folder": dir, "generations": json.collect::<Vec<_>>() });
+    Ok(Answer { text: text::list(&generations, now_ms), json, failure: None })
+}
+
+fn listed_here(dir: &Path) -> Result<Vec<Listed>, Failure> {
+    let store = Store::open(dir)?;
     let generations = store.generations()?;
     if generations.is_empty() {
         store.latest()?;
     }
-    let json = generations.iter().map(|generation| match &generation.saved {
-        Ok(saved) => summary(saved),
-        Err(error) => json!({ "generation": generation.number, "damage": error.to_string() }),
+    let found = generations.into_iter().map(|generation| {
+        let saved = generation.saved.map(|saved| saved.overview());
+        (generation.number, saved.map_err(|error| error.to_string()))
     });
-    let json = json!({ "folder": dir, "generations": json.collect::<Vec<_>>() });
-    Ok(Answer { text: text::list(&generations, now_ms), json, failure: None })
+    Ok(found.collect())
+}
+
+/// As an object store has them.
+fn listed_there(address: &str) -> Result<Vec<Listed>, Failure> {
+    let address: s3::Address =
+        address.parse().map_err(|sentence: String| Failure::new(Kind::Usage, sentence))?;
+    list_objects(&mut address.open()?).map_err(|failure| address.named(failure))
 }
 
 fn chosen(store: &Store, number: Option<u32>) -> Result<Saved, ReadError> {
@@ -166,7 +194,7 @@ fn chosen(store: &Store, number: Option<u32>) -> Result<Saved, ReadError> {
 fn shown(program: &CommandLine, store: &Store, number: Option<u32>, now_ms: u64) -> Result<Answer, Failure> {
     let saved = chosen(store, number)?;
     let foreign = foreign(program, &saved);
-    let mut json = summary(&saved);
+    let mut json = json!(saved.overview());
     json["types"] = json!(saved.types());
     json["variables"] = json!(saved.variables());
     json["foreign"] = json!(foreign);
@@ -181,18 +209,6 @@ fn foreign(program: &CommandLine, saved: &Saved) -> Option<String> {
     }
     let understood = Understood::new(saved, program.program.table());
     understood.and_then(|_| saved.fits(usize::BITS)).err().map(|why| why.to_string())
-}
-
-/// What scripts learn of a checkpoint.
-fn summary(saved: &Saved) -> Value {
-    json!({
-        "generation": saved.generation(),
-        "about": saved.about(),
-        "records": saved.record_count(),
-        "bytes": saved.bytes(),
-        "stored_bytes": saved.stored_bytes(),
-        "new_bytes": saved.new_bytes(),
-    })
 }
 
 fn verified(dir: &Path, store: &Store, number: Option<u32>) -> Result<Answer, Failure> {
@@ -247,8 +263,11 @@ fn is_no_damage(error: &ReadError) -> bool {
 
 /// Reads all of a checkpoint, and shows how far that is if anybody looks.
 fn read_whole(saved: &Saved) -> Result<Verified, ReadError> {
-    let bar =
-        terminal::bar_of_bytes(&format!("generation {}", saved.generation()), saved.stored_bytes(), true);
+    let bar = terminal::bar_of_bytes(
+        &format!("generation {}", saved.generation()),
+        saved.overview().stored_bytes,
+        true,
+    );
     let verified = saved.verify(|read_bytes| bar.set_position(read_bytes));
     bar.finish_and_clear();
     verified

@@ -1,5 +1,6 @@
 //! Options that every run has.
 
+use super::checkpoint::folder_parser;
 use super::folders;
 use super::live::metrics;
 use super::log::LogOptions;
@@ -58,7 +59,7 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "NAME[:OPTION,…]", default_value = "none", value_parser = balance, long_help = balance_help())]
     pub(crate) balance: String,
     /// Save the run into this folder on its way, for `restart`
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = folder_parser())]
     pub(crate) checkpoint: Option<PathBuf>,
     /// How often it is saved: seconds, or as 90s, 10m, 2h, or 500steps as the progress counts them; `checkpoint RUN` has it
     /// saved at once

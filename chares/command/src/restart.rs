@@ -1,5 +1,6 @@
 //! `restart`: goes on with a run from its last checkpoint, on whatever nodes there are now.
 
+use super::checkpoint::folder;
 use super::options::{RunOptions, cores};
 use super::prepare::{Asked, is_same};
 use super::run;
@@ -18,12 +19,11 @@ use std::time::Instant;
 
 /// The command.
 pub(crate) fn command_of() -> Command {
-    let dir = Arg::new("dir").value_name("DIR").required(true).value_parser(value_parser!(PathBuf));
     let number = Arg::new("generation").long("generation").value_name("N").value_parser(value_parser!(u32));
     RunOptions::augment_args(
         Command::new("restart")
             .about("Go on with a run from a checkpoint, on the same nodes or others")
-            .arg(dir.help("The folder that `--checkpoint` named"))
+            .arg(folder("dir", "DIR", "The folder that `--checkpoint` named"))
             .arg(number.help("Which checkpoint of the folder; the last if not given"))
             .arg(map()),
     )

@@ -76,6 +76,26 @@ pub struct SavedVariable {
     pub schema: SavedSchema,
 }
 
+/// What a generation is, in a few words and numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// Its number.
+    pub generation: u32,
+    /// Whose it is, and when it was taken.
+    pub about: About,
+    /// How many records it has.
+    pub records: u64,
+    /// Bytes of all records.
+    pub bytes: u64,
+    /// Bytes of its chunks as they are stored, each counted once; earlier generations may share them.
+    pub stored_bytes: u64,
+    /// Bytes that it added to the folder in which it was written.
+    pub new_bytes: u64,
+}
+
+/// The number of a generation, and what it is or what is wrong with it.
+pub type Listed = (u32, Result<Overview, String>);
+
 /// The whole file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
@@ -97,6 +117,14 @@ pub(super) struct Manifest {
     pub(super) index: FileSum,
     /// The files that hold its chunks.
     pub(super) chunk_files: Vec<ChunkFile>,
+}
+
+impl Manifest {
+    pub(super) fn overview(&self) -> Overview {
+        let Self { generation, records, bytes, new_bytes, .. } = *self;
+        let stored_bytes = self.chunk_files.iter().map(|file| file.used_bytes).fold(0, u64::saturating_add);
+        Overview { generation, about: self.about.clone(), records, bytes, stored_bytes, new_bytes }
+    }
 }
 
 /// A file with its length and checksum.

@@ -25,11 +25,12 @@ mod writer;
 
 pub use check::{Change, Difference, Identity, Verified};
 pub use copy::{
-    Copied, CopyError, Ends, Objects, answer, copy, pull, pull_from_objects, push, push_to_objects,
+    Copied, CopyError, Ends, Objects, answer, copy, list_objects, pull, pull_from_objects, push,
+    push_to_objects,
 };
 pub use error::{Damage, ReadError, WriteError};
 pub use find::Finder;
-pub use manifest::{About, Machine, SavedSchema, SavedType, SavedVariable};
+pub use manifest::{About, Listed, Machine, Overview, SavedSchema, SavedType, SavedVariable};
 pub use record::{Kind, Record, SUM, VARIABLE};
 pub use saved::{Records, Saved};
 pub use sight::Sight;

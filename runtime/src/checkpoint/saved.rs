@@ -4,7 +4,7 @@ use super::codec::{Codec, expand};
 use super::error::{Damage, ReadError};
 use super::files::{self, Files, committed};
 use super::format::{Index, Malformed, NAME, OLDEST, Place, Row, TableEntry, VERSION, Value, read_table};
-use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedType, SavedVariable};
+use super::manifest::{About, ChunkFile, FileSum, Manifest, Overview, SavedType, SavedVariable};
 use super::record::{Kind, Record};
 use crate::buffer::Buffer;
 use crate::digest::Digest;
@@ -151,6 +151,12 @@ impl Saved {
         place.can_be().then_some(place)
     }
 
+    /// What it is, in a few words and numbers.
+    #[must_use]
+    pub fn overview(&self) -> Overview {
+        self.manifest.overview()
+    }
+
     /// Its number.
     #[must_use]
     pub fn generation(&self) -> u32 {
@@ -173,18 +179,6 @@ impl Saved {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.manifest.bytes
-    }
-
-    /// Bytes of its chunks on disk, each counted once; earlier generations may share them.
-    #[must_use]
-    pub fn stored_bytes(&self) -> u64 {
-        self.chunk_files().map(|file| file.used_bytes).sum()
-    }
-
-    /// Bytes that this generation added to the folder.
-    #[must_use]
-    pub fn new_bytes(&self) -> u64 {
-        self.manifest.new_bytes
     }
 
     /// The types that have records in it.

@@ -323,18 +323,22 @@ fn what_is_shorter_compressed_is_stored_so() {
     let saved = store.latest().unwrap();
     let noise: u64 = 3 * 70_000 + 90_000;
     assert_eq!(
-        saved.stored_bytes(),
+        saved.overview().stored_bytes,
         written.new_bytes - saved.index_bytes().len() as u64 - files_bytes(&saved)
     );
-    assert!((noise..noise + 250_000).contains(&saved.stored_bytes()), "{}", saved.stored_bytes());
+    assert!(
+        (noise..noise + 250_000).contains(&saved.overview().stored_bytes),
+        "{}",
+        saved.overview().stored_bytes
+    );
     assert_eq!((read(&saved), saved.bytes()), (sorted(records.clone()), written.bytes));
     assert_eq!(saved.verify(|_| ()).unwrap().damages, []);
-    assert_eq!(saved.verify(|_| ()).unwrap().read_bytes, saved.stored_bytes());
+    assert_eq!(saved.verify(|_| ()).unwrap().read_bytes, saved.overview().stored_bytes);
     let codecs: Vec<codec::Codec> = saved.places().unwrap().iter().map(|place| place.codec).collect();
     assert!([codec::Codec::Plain, codec::Codec::Lz4].iter().all(|codec| codecs.contains(codec)));
 
     let copy_to = tempfile::tempdir().unwrap();
-    assert_eq!(copy(&saved, copy_to.path(), |_, _| ()).unwrap().bytes, saved.stored_bytes());
+    assert_eq!(copy(&saved, copy_to.path(), |_, _| ()).unwrap().bytes, saved.overview().stored_bytes);
     let copied = Store::open(copy_to.path()).unwrap().latest().unwrap();
     assert_eq!((read(&copied), copied.differences(&saved).unwrap()), (sorted(records.clone()), vec![]));
     drop(store);

@@ -4,10 +4,10 @@
 //! values by their new names, has what he keeps converted.
 
 use super::values::{describe_as, wrong};
-use super::{CommandLine, chosen};
+use super::{CommandLine, chosen, folder};
 use crate::say;
 use chares::checkpoint::pe_counts;
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command};
 use runtime::checkpoint::{
     Kind as RecordKind, Saved, SavedVariable, Store, Understood, Writer, listed_variables, schemas,
 };
@@ -18,14 +18,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub(super) fn command(generation: &Arg) -> Command {
-    let dir = |id: &'static str, name: &'static str, help: &'static str| {
-        let arg = Arg::new(id).value_name(name).required(true);
-        arg.value_parser(value_parser!(PathBuf)).help(help)
-    };
     Command::new("convert")
         .about("Write a checkpoint anew, with the types that this program has today and in today's format")
-        .arg(dir("dir", "DIR", "The folder of checkpoints"))
-        .arg(dir("out", "OUT", "The folder for the new checkpoint"))
+        .arg(folder("dir", "DIR", "The folder of checkpoints"))
+        .arg(folder("out", "OUT", "The folder for the new checkpoint"))
         .arg(generation.clone())
 }
 

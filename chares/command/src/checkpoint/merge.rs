@@ -4,6 +4,7 @@
 //! Two of the latter cannot be made one. So the run that goes on is that of A, and what B gives is values: the own states of
 //! chares that both have, shared variables, and what has been added to accumulators.
 
+use super::folder;
 use super::values::{Which, describe_as, name, read, unfound, wrong};
 use crate::report::unix_ms;
 use crate::say;
@@ -16,19 +17,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub(super) fn command() -> Command {
-    let dir = |id: &'static str, name: &'static str, help: &'static str| {
-        let arg = Arg::new(id).value_name(name).required(true);
-        arg.value_parser(value_parser!(PathBuf)).help(help)
-    };
     let prefer = Arg::new("prefer").long("prefer").value_name("a|b");
     let prefer = prefer.value_parser(PossibleValuesParser::new(["a", "b"]));
     let take =
         Arg::new("take").long("take").value_name("TYPE[INDEX].PATH").value_parser(value_parser!(Which));
     Command::new("merge")
         .about("Put values of another run of the same program into a checkpoint")
-        .arg(dir("a", "A", "The folder whose newest checkpoint is taken, with all that is under way"))
-        .arg(dir("b", "B", "The folder whose newest checkpoint gives values"))
-        .arg(dir("out", "OUT", "The folder for the new checkpoint"))
+        .arg(folder("a", "A", "The folder whose newest checkpoint is taken, with all that is under way"))
+        .arg(folder("b", "B", "The folder whose newest checkpoint gives values"))
+        .arg(folder("out", "OUT", "The folder for the new checkpoint"))
         .arg(prefer.help("Whose values to take where both have one and they differ"))
         .arg(take.action(ArgAction::Append).help("Take these values from B, whatever `--prefer` says"))
 }

@@ -1,6 +1,6 @@
 //! `checkpoint push` and `checkpoint pull`: copies of checkpoints in other folders, here or on other hosts, and in object stores.
 
-use super::{chosen, s3};
+use super::{chosen, folder, s3};
 use crate::options::{launch_options, nodes_file, seconds, this_host};
 use crate::{complain_of, say, terminal};
 use clap::{Arg, ArgMatches, Command, value_parser};
@@ -51,10 +51,6 @@ impl FromStr for Place {
 }
 
 pub(super) fn commands(generation: &Arg) -> [Command; 2] {
-    let dir = |help: &'static str| {
-        let arg = Arg::new("dir").value_name("DIR").required(true);
-        arg.value_parser(value_parser!(PathBuf)).help(help)
-    };
     let place = |help: &'static str| {
         let arg = Arg::new("place").value_name("[HOST:]DIR|s3://BUCKET/PREFIX").required(true);
         arg.value_parser(value_parser!(Place)).help(help)
@@ -69,14 +65,14 @@ pub(super) fn commands(generation: &Arg) -> [Command; 2] {
         with_options(
             Command::new("push")
                 .about("Copy a checkpoint to another folder; what is there already is not sent again")
-                .arg(dir("The folder of checkpoints"))
+                .arg(folder("dir", "DIR", "The folder of checkpoints"))
                 .arg(place("The folder for the copy, maybe on another host, or an object store")),
         ),
         with_options(
             Command::new("pull")
                 .about("Copy a checkpoint from another folder; what is here already is not sent again")
                 .arg(place("The folder of checkpoints, maybe on another host, or an object store"))
-                .arg(dir("The folder for the copy")),
+                .arg(folder("dir", "DIR", "The folder for the copy")),
         ),
     ]
 }

@@ -61,7 +61,7 @@ fn open(folder: &tempfile::TempDir) -> Store {
 #[test]
 fn checkpoints_are_listed_and_shown() {
     let folder = folder();
-    let list = listed(folder.path(), &open(&folder), TAKEN_MS + 3 * 3_600_000).unwrap();
+    let list = listed(folder.path(), TAKEN_MS + 3 * 3_600_000).unwrap();
     let lines: Vec<&str> = list.text.lines().collect();
     assert!(lines[1].contains("2023-11-14T22:14:20Z       2 h   468.8 KiB"), "{}", list.text);
     assert!(
@@ -123,7 +123,7 @@ fn damage_is_found_and_what_is_whole_is_offered() {
     fs::write(folder.path().join("generation-000001/index"), "").unwrap();
     let answer = verified(folder.path(), &open(&folder), None).unwrap();
     assert!(answer.failure.unwrap().sentence.ends_with("are damaged: restore the folder from a copy"));
-    let list = listed(folder.path(), &open(&folder), 0).unwrap();
+    let list = listed(folder.path(), 0).unwrap();
     assert!(list.text.contains("  generation 1 is damaged: "), "{}", list.text);
 }
 
@@ -132,11 +132,9 @@ fn what_is_no_folder_of_checkpoints_gets_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder);
     let program = CommandLine::new(chares::Program::new("heat", "0.1.0"));
-    for answer in [
-        listed(folder.path(), &store, 0),
-        shown(&program, &store, None, 0),
-        verified(folder.path(), &store, None),
-    ] {
+    for answer in
+        [listed(folder.path(), 0), shown(&program, &store, None, 0), verified(folder.path(), &store, None)]
+    {
         let failure = answer.err().unwrap();
         assert!(
             failure.exit_code() == 66 && failure.sentence.contains(" holds no checkpoint: "),

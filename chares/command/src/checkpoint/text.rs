@@ -2,7 +2,9 @@
 
 use crate::report::utc;
 use runtime::architecture::Architecture;
-use runtime::checkpoint::{Change, Difference, Generation, Saved, SavedSchema, SavedVariable, Verified};
+use runtime::checkpoint::{
+    Change, Difference, Listed, Overview, Saved, SavedSchema, SavedVariable, Verified,
+};
 use runtime::monitor::text::clean_line;
 use runtime::schema::Shape;
 use runtime::size::Size;
@@ -12,28 +14,26 @@ use std::path::Path;
 /// The most characters that are shown of a name.
 const NAME_MAX: usize = 200;
 
-pub(super) fn list(generations: &[Generation], now_ms: u64) -> String {
+pub(super) fn list(generations: &[Listed], now_ms: u64) -> String {
     let mut text = format!(
         "{:>10}  {:<20}  {:>8}  {:>10}  {:>10}  {:>8}  progress\n",
         "generation", "taken", "age", "size", "new", "records"
     );
-    for generation in generations {
-        let number = generation.number;
-        let _ = match &generation.saved {
-            Ok(saved) => {
-                let about = saved.about();
+    for (number, found) in generations {
+        let _ = match found {
+            Ok(Overview { about, bytes, new_bytes, records, .. }) => {
                 writeln!(
                     text,
                     "{number:>10}  {:<20}  {:>8}  {:>10}  {:>10}  {:>8}  {}",
                     utc(about.taken_ms / 1000),
                     age(about.taken_ms, now_ms),
-                    Size(saved.bytes()).to_string(),
-                    Size(saved.new_bytes()).to_string(),
-                    saved.record_count(),
+                    Size(*bytes).to_string(),
+                    Size(*new_bytes).to_string(),
+                    records,
                     plain(&about.progress),
                 )
             }
-            Err(error) => writeln!(text, "{number:>10}  {error}"),
+            Err(damage) => writeln!(text, "{number:>10}  {damage}"),
         };
     }
     text
@@ -48,8 +48,9 @@ pub(super) fn show(saved: &Saved, now_ms: u64, foreign: Option<&str>) -> String 
     let _ = writeln!(text, "program     {} {}", plain(&about.program), plain(&about.version));
     let _ = writeln!(text, "arguments   {}", arguments.join(" "));
     let _ = writeln!(text, "progress    {}", plain(&about.progress));
-    let [bytes, stored, new] = [saved.bytes(), saved.stored_bytes(), saved.new_bytes()].map(Size);
-    let _ = writeln!(text, "size        {bytes} in {} records", saved.record_count());
+    let Overview { bytes, stored_bytes, new_bytes, records, .. } = saved.overview();
+    let [bytes, stored, new] = [bytes, stored_bytes, new_bytes].map(Size);
+    let _ = writeln!(text, "size        {bytes} in {records} records");
     let _ = writeln!(text, "on disk     {stored}, of which {new} were new");
     let readable = foreign.map_or_else(|| "by this program".into(), |why| format!("no: {why}"));
     let _ = writeln!(text, "readable    {}", plain(&readable));

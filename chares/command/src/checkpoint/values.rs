@@ -68,7 +68,7 @@ impl Which {
     pub(super) fn is_of(&self, record: &Record) -> bool {
         record.type_name == self.type_name
             && self.collection.is_none_or(|collection| collection == record.collection)
-            && self.index.is_none_or(|index| index == record.index)
+            && self.index.is_none_or(|index| index == place(record))
     }
 
     /// The way into a record: that into a chare begins at its own state.
@@ -77,9 +77,16 @@ impl Which {
     }
 }
 
+/// What tells a record from others of its type and collection. All that PEs have beside chares is of one type, so that it is
+/// their numbers.
+fn place(record: &Record) -> [u32; 3] {
+    let [first, second, _] = record.index;
+    if record.kind == RecordKind::Pe { [record.pe, first, second] } else { record.index }
+}
+
 /// A record by the name that [`Which`] reads.
 pub(super) fn name(record: &Record) -> String {
-    let Record { type_name, collection, index: [x, y, z], .. } = record;
+    let (Record { type_name, collection, .. }, [x, y, z]) = (record, place(record));
     format!("{type_name}@{collection}[{x},{y},{z}]")
 }
 
@@ -171,14 +178,8 @@ fn only(saved: &Saved, which: &Which) -> Result<Record, Failure> {
         }
         if let Some(first) = found {
             let (first, second) = (name(&first), name(&record));
-            return Err(wrong(if first == second {
-                format!(
-                    "{} means several that are all called {first}: none of these can be meant alone",
-                    which.text
-                )
-            } else {
-                format!("{} means several, such as {first} and {second}: say which", which.text)
-            }));
+            let several = format!("{} means several, such as {first} and {second}: say which", which.text);
+            return Err(wrong(several));
         }
         found = Some(record);
     }

@@ -16,7 +16,7 @@ mod take;
 pub use error::CopyError;
 pub(super) use give::give;
 pub use messages::{Copied, Ends};
-pub use objects::{Objects, pull_from_objects, push_to_objects};
+pub use objects::{Objects, list_objects, pull_from_objects, push_to_objects};
 #[cfg(test)]
 pub(super) use take::take_on;
 use take::{take, take_here};

@@ -5,7 +5,7 @@
 //! put last. Nothing is ever removed from there.
 
 use super::super::format::{Index, Place, Row, read_table};
-use super::super::manifest::FileSum;
+use super::super::manifest::{FileSum, Listed, Manifest};
 use super::super::saved::{Saved, Trouble, commit_line, manifest_of};
 use super::error::CopyError;
 use super::messages::{Copied, Ends, Message, Offer};
@@ -24,6 +24,7 @@ const OBJECT_MAX_BYTES: u64 = 1 << 30;
 const PIECES: &str = "pieces/";
 /// Says which pieces a generation needs.
 const LIST: &str = "PIECES.json";
+const NONE: &str = "there is no checkpoint: no generation was completed";
 
 /// What a copy needs of an object store: whole objects by name. An object once put is never changed, but `COMMIT` may be put
 /// again.
@@ -175,8 +176,65 @@ pub fn pull_from_objects(
     take_here(to, tell, |ends| kept.give(objects, ends).inspect_err(|error| ends.explain(error)))
 }
 
+/// The numbers of the generations that an object store has, ascending, each with what it holds or what is wrong with it. Only what
+/// describes them is read.
+///
+/// # Errors
+/// If there is none, or the store is not reached or refuses.
+pub fn list_objects(objects: &mut dyn Objects) -> Result<Vec<Listed>, Failure> {
+    let mut list = Vec::new();
+    let numbers = generations(objects)?;
+    if numbers.is_empty() {
+        return Err(Failure::new(Kind::NoInput, NONE));
+    }
+    for number in numbers {
+        let read = manifest(objects, number).and_then(|bytes| read_manifest(number, &bytes));
+        match read.map_err(Failure::from) {
+            Err(failure) if failure.kind != Kind::Input => return Err(failure),
+            Err(failure) => list.push((number, Err(failure.sentence))),
+            Ok(manifest) => list.push((number, Ok(manifest.overview()))),
+        }
+    }
+    Ok(list)
+}
+
+/// The generations that count in an object store.
+fn generations(objects: &mut dyn Objects) -> Result<BTreeSet<u32>, Failure> {
+    let names = objects.names("generation-")?;
+    let number = |name: &String| {
+        let number = name.strip_prefix("generation-")?.strip_suffix("/COMMIT")?.parse().ok()?;
+        (name_of(number, "COMMIT") == *name).then_some(number)
+    };
+    Ok(names.iter().filter_map(number).collect())
+}
+
+/// The bytes of a manifest for which `COMMIT` vouches.
+fn manifest(objects: &mut dyn Objects, number: u32) -> Result<Bytes, CopyError> {
+    let mut file = |file: &str| fetch(objects, &name_of(number, file), OBJECT_MAX_BYTES);
+    let [commit, manifest] = [file("COMMIT")?, file("MANIFEST.json")?];
+    if commit == commit_line(&manifest).as_bytes() {
+        Ok(manifest)
+    } else {
+        Err(damaged(&name_of(number, "MANIFEST.json"), "it is not what COMMIT says"))
+    }
+}
+
+fn read_manifest(number: u32, bytes: &[u8]) -> Result<Manifest, CopyError> {
+    let name = name_of(number, "MANIFEST.json");
+    let manifest = manifest_of(Path::new(&name), bytes).map_err(|trouble| match trouble {
+        Trouble::Other(error) => error.into(),
+        Trouble::Damage(_) => damaged(&name, "it is malformed"),
+    })?;
+    if manifest.generation == number {
+        Ok(manifest)
+    } else {
+        Err(damaged(&name, &format!("it belongs to generation {}", manifest.generation)))
+    }
+}
+
 /// A generation that an object store has.
 struct Kept {
+    number: u32,
     manifest: Bytes,
     index: Bytes,
     pieces: Vec<Piece>,
@@ -186,12 +244,7 @@ struct Kept {
 
 impl Kept {
     fn find(objects: &mut dyn Objects, generation: Option<u32>) -> Result<Self, CopyError> {
-        let names = objects.names("generation-")?;
-        let number = |name: &String| {
-            let number = name.strip_prefix("generation-")?.strip_suffix("/COMMIT")?.parse().ok()?;
-            (name_of(number, "COMMIT") == *name).then_some(number)
-        };
-        let there: BTreeSet<u32> = names.iter().filter_map(number).collect();
+        let there = generations(objects)?;
         let number = generation.or_else(|| there.last().copied()).filter(|number| there.contains(number));
         let Some(number) = number else {
             let sentence = match generation.filter(|_| !there.is_empty()) {
@@ -199,19 +252,16 @@ impl Kept {
                     let there: Vec<String> = there.iter().map(u32::to_string).collect();
                     format!("there is no generation {asked}; there is {}", there.join(", "))
                 }
-                None => "there is no checkpoint: no generation was completed".into(),
+                None => NONE.into(),
             };
             return Err(Failure::new(Kind::NoInput, sentence).into());
         };
+        let manifest = manifest(objects, number)?;
         let mut file = |file: &str| fetch(objects, &name_of(number, file), OBJECT_MAX_BYTES);
-        let [commit, manifest, index, list] =
-            [file("COMMIT")?, file("MANIFEST.json")?, file("index")?, file(LIST)?];
-        if commit != commit_line(&manifest).as_bytes() {
-            return Err(damaged(&name_of(number, "MANIFEST.json"), "it is not what COMMIT says"));
-        }
+        let [index, list] = [file("index")?, file(LIST)?];
         let pieces = Piece::read_all(&list);
         let pieces = pieces.ok_or_else(|| damaged(&name_of(number, LIST), "it is no list of pieces"))?;
-        Ok(Self { manifest, index, pieces, last: None })
+        Ok(Self { number, manifest, index, pieces, last: None })
     }
 
     /// Gives the generation to the other end, which [takes](super::take::take) it.
@@ -237,12 +287,8 @@ impl Kept {
 
     /// All chunks, in the order of files and of places in them.
     fn places(&mut self, objects: &mut dyn Objects) -> Result<Vec<Place>, CopyError> {
-        let manifest = manifest_of(Path::new("MANIFEST.json"), &self.manifest);
-        let manifest = manifest.map_err(|trouble| match trouble {
-            Trouble::Other(error) => error.into(),
-            Trouble::Damage(_) => damaged("MANIFEST.json", "it is malformed"),
-        })?;
-        let name = name_of(manifest.generation, "index");
+        let manifest = read_manifest(self.number, &self.manifest)?;
+        let name = name_of(self.number, "index");
         if FileSum::of(&self.index) != manifest.index {
             return Err(damaged(&name, "its checksum is wrong"));
         }

@@ -1,6 +1,6 @@
 //! Copies in object stores: all of it comes back, what is there is not sent again, and what is wrong there is named.
 
-use super::super::copy::{Copied, CopyError, Objects, pull_from_objects, push_to_objects};
+use super::super::copy::{Copied, CopyError, Objects, list_objects, pull_from_objects, push_to_objects};
 use super::super::{Record, Saved, Store};
 use super::{chare, read, sorted, source_of, write};
 use crate::failure::{Failure, Kind};
@@ -97,6 +97,33 @@ fn generations_come_back_and_only_what_is_new_is_sent() {
     assert_eq!(said(pull(&mut bucket, Some(7), other.path())), "there is no generation 7; there is 2, 3");
     let empty = said(pull(&mut Memory::default(), None, other.path()));
     assert_eq!(empty, "there is no checkpoint: no generation was completed");
+}
+
+#[test]
+fn what_is_there_is_listed_as_it_is_in_the_folder_and_damage_has_its_place_in_the_list() {
+    let (_folder, store) = source_of(records);
+    let mut bucket = Memory::default();
+    let none = list_objects(&mut bucket).unwrap_err();
+    assert_eq!(none, Failure::new(Kind::NoInput, "there is no checkpoint: no generation was completed"));
+    let saved = [2, 3].map(|generation| store.generation(generation).unwrap());
+    for saved in &saved {
+        push(saved, &mut bucket).unwrap();
+    }
+    bucket.got = 0;
+    let list = list_objects(&mut bucket).unwrap();
+    assert_eq!(list, [2, 3].map(|number| (number, Ok(saved[number as usize - 2].overview()))));
+    assert_eq!(bucket.got, 4, "of each its COMMIT and its manifest");
+
+    let manifest = bucket.objects["generation-000003/MANIFEST.json"].clone();
+    bucket.objects.insert("generation-000002/MANIFEST.json".into(), manifest);
+    let list = list_objects(&mut bucket).unwrap();
+    let damage = list[0].1.as_ref().unwrap_err();
+    assert!(damage.starts_with("generation-000002/MANIFEST.json: it is not what COMMIT says"), "{damage}");
+    assert_eq!(list[1].1, Ok(saved[1].overview()));
+    for left in 0..5 {
+        bucket.left = Some(left);
+        assert_eq!(list_objects(&mut bucket).unwrap_err().sentence, "nobody answers", "after {left}");
+    }
 }
 
 #[test]

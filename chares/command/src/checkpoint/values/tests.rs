@@ -337,7 +337,7 @@ fn values_are_shown_taken_out_and_changed_by_name() {
 }
 
 #[test]
-fn records_of_the_same_name_cannot_be_meant_alone() {
+fn records_of_pes_go_by_the_number_of_the_pe() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::create(folder.path()).unwrap();
     let mut writer = store.begin(About::default()).unwrap();
@@ -347,7 +347,12 @@ fn records_of_the_same_name_cannot_be_meant_alone() {
         writer.put(&Record { kind: RecordKind::Pe, pe, type_name: "PE".into(), ..record }).unwrap();
     }
     writer.commit().unwrap();
-    let refused = set(folder.path(), &store.latest().unwrap(), &"PE".parse().unwrap(), "1").unwrap_err();
-    let sentence = "PE means several that are all called PE@5[0,0,0]: none of these can be meant alone";
-    assert_eq!(refused.sentence, sentence);
+    for (text, sentence) in [
+        ("PE", "PE means several, such as PE@5[0,0,0] and PE@5[1,0,0]: say which"),
+        ("PE[1]", "PE@5[1,0,0] is opaque: the checkpoint does not say what it is made of"),
+        ("PE[2]", "there is no PE[2]: the checkpoint has other records of PE"),
+    ] {
+        let refused = set(folder.path(), &store.latest().unwrap(), &text.parse().unwrap(), "1");
+        assert_eq!(refused.unwrap_err().sentence, sentence);
+    }
 }
