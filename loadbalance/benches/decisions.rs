@@ -62,6 +62,7 @@ fn auto(view: &View) {
         gone: &[],
         span_s: 1.0,
         left_s: None,
+        left_work: None,
         bytes_per_s: 1e9,
         away_s: 1e-6,
         decide_s: 0.0,

@@ -4,6 +4,7 @@
 //! computing does.
 
 use super::Move;
+use super::auto::transfer::PROCESSORS;
 use super::auto::{Answer, Auto, Sample};
 use super::patterns::{Course, Pattern};
 use super::random::Random;
@@ -306,6 +307,7 @@ impl<'a> Running<'a> {
                 gone: &[],
                 span_s: self.span.seconds(),
                 left_s: Some(now_s * f64::from(self.settings.steps - steps) / f64::from(steps)),
+                left_work: None,
                 bytes_per_s: self.settings.told_bytes_per_s,
                 away_s: AWAY_S,
                 decide_s: 0.0,
@@ -321,7 +323,7 @@ impl<'a> Running<'a> {
     }
 
     /// Sends chares while all wait: PEs send and receive at the same time, each one chare after the other, as fast as they
-    /// compute.
+    /// compute and as their line carries.
     fn send(&mut self, moves: &[Move]) {
         let mut of_pe = vec![[0u32; 2]; self.speeds.len()];
         for step in moves {
@@ -329,9 +331,10 @@ impl<'a> Running<'a> {
             of_pe[step.to as usize][1] += 1;
         }
         let fastest = self.settings.parts.iter().map(|part| part.speed).fold(0.0, f64::max);
-        let of_chare = fastest * self.settings.bytes as f64 / BYTES_PER_S;
         let end_of = |(pe, [out, come]): (u32, &[u32; 2])| {
-            self.end_of(pe, self.now_s, f64::from(*out.max(come)) * of_chare) + f64::from(out + come) * AWAY_S
+            let on_line_s = f64::from(*out.max(come)) * self.settings.bytes as f64 / BYTES_PER_S;
+            let computed_s = self.end_of(pe, self.now_s, on_line_s * fastest / PROCESSORS);
+            computed_s.max(self.now_s + on_line_s) + f64::from(out + come) * AWAY_S
         };
         self.now_s = (0..).zip(&of_pe).map(end_of).fold(self.now_s, f64::max);
     }

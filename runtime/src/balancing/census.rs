@@ -26,7 +26,15 @@ pub struct Census {
     rooms: BTreeMap<NodeId, u64>,
     /// Over how long work was done.
     span: Span,
+    /// The work of chares that say what remains, and by how many units that fell meanwhile.
+    done: Done,
     bytes_per_s: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Done {
+    work: f64,
+    units: f64,
 }
 
 /// What a balancer looks at besides loads and speeds.
@@ -85,6 +93,8 @@ impl PeNow {
 /// A chare that left a PE and has not come anywhere for so many seconds has ended: of one that did so soon after a move, the PE
 /// where it was before may speak last.
 const NOWHERE_MAX_S: f64 = 60.0;
+/// The part of all work that chares do who say what remains, if that is to tell how much is left.
+const MOST: f64 = 0.9;
 /// A chare that does less than this part of what one does on average does nothing.
 const NOTHING: f64 = 1e-3;
 
@@ -103,6 +113,7 @@ impl Census {
             graph: Graph::default(),
             rooms: BTreeMap::new(),
             span: Span::default(),
+            done: Done::default(),
             bytes_per_s: 0.0,
         }
     }
@@ -162,6 +173,8 @@ impl Census {
         let is_newest = whereabouts == Whereabouts::Here || known.pe == pe;
         let is_less = || remaining.zip(known.remaining).is_none_or(|(units, before)| units < before);
         if is_newest || is_less() {
+            let fallen = remaining.zip(known.remaining).map_or(0.0, |(units, before)| before - units);
+            self.done.units += fallen.max(0.0);
             known.remaining = remaining.or(known.remaining);
         }
         if bytes > 0 {
@@ -249,11 +262,26 @@ impl Census {
     /// The work in the span that one unit of what remains to be done counts as, if anybody has said that something remains:
     /// together, chares that say so do what they did, but each the part of it that it has of what remains to them all.
     fn worth_of_remaining(&self) -> Option<f64> {
-        let there = || self.chares.iter().filter(|known| !known.has_ended);
-        let told = || there().filter_map(|known| known.remaining.map(|units| (known.work, units)));
-        let (work, units) = told().fold((0.0, 0.0), |(work, units), one| (work + one.0, units + one.1));
+        let (work, units) = self.told();
         // Of next to nothing the worth may be larger than numbers get.
         Some(work / units).filter(|worth| worth.is_finite())
+    }
+
+    /// The work that chares still have to do, if those say what remains that do most: what a unit of it takes is known by what was
+    /// done since.
+    #[must_use]
+    pub fn left_work(&self) -> Option<f64> {
+        let all: f64 = self.chares.iter().map(|known| known.work).sum();
+        let (work, units) = self.told();
+        let left = units * self.done.work / self.done.units;
+        (work >= MOST * all && left.is_finite()).then_some(left)
+    }
+
+    /// The work in the span of those chares that say what remains, and what that is together.
+    fn told(&self) -> (f64, f64) {
+        let there = self.chares.iter().filter(|known| !known.has_ended);
+        let told = there.filter_map(|known| known.remaining.map(|units| (known.work, units)));
+        told.fold((0.0, 0.0), |(work, units), one| (work + one.0, units + one.1))
     }
 
     /// Which chares of the view before the last had ended when that was made, in order. Those behind them have closed the ranks.
@@ -312,7 +340,9 @@ impl Census {
             let worked = known.worked.drain(..);
             let done = worked
                 .map(|(pe, s)| rate(cpu_rates, pe) * s * per_second(since_s, self.pes[pe.as_usize()].wall_s));
-            known.work = known.work * kept + done.sum::<f64>();
+            let done: f64 = done.sum();
+            known.work = known.work * kept + done;
+            self.done.work += if known.remaining.is_some() { done } else { 0.0 };
         }
         for (number, pe) in (0..).map(PeId).zip(&mut self.pes) {
             pe.fixed =
@@ -423,6 +453,31 @@ mod tests {
             "all are at their end"
         );
         assert_eq!(view(&[Some(1e-320), Some(0.0)], &[None, None]), [0.5, 0.1, 0.2, 0.3], "as good as");
+    }
+
+    #[test]
+    fn what_is_left_is_known_by_what_was_done_while_less_and_less_remained() {
+        let mut census = census();
+        let mut left = |first: &[Option<f64>], second: &[Option<f64>]| {
+            let one = said(0, 1.0, &[(0, 0.4, true), (1, 0.2, true)]);
+            census.take(NodeId(1), with_remaining(one, first));
+            census.take(NodeId(2), with_remaining(said(1, 1.0, &[(2, 0.1, true), (3, 0.1, true)]), second));
+            census.view(&[1.0, 2.0], ALL);
+            census.left_work()
+        };
+        assert_eq!(
+            left(&[Some(9.0), None], &[Some(9.0), None]),
+            None,
+            "one of whom nobody knows does a fifth"
+        );
+        assert_eq!(left(&[None, Some(9.0)], &[None, Some(9.0)]), None, "nothing has been done yet");
+        let near = |left: Option<f64>, work: f64| left.is_some_and(|left| (left - work).abs() < 1e-9);
+        // Since the first word of each, one second each of work of 1.0 a second, and 0.6 before that of the first two, for 4.
+        assert!(near(left(&[Some(8.0), Some(8.0)], &[Some(8.0), Some(8.0)]), 32.0 * 2.6 / 4.0));
+        assert!(
+            near(left(&[Some(8.0), Some(6.0)], &[Some(9.0), Some(7.0)]), 30.0 * 3.6 / 7.0),
+            "one began anew"
+        );
     }
 
     #[test]

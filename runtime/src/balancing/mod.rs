@@ -156,6 +156,7 @@ impl Balancing {
             gone: self.census.gone(),
             span_s: self.census.span_s(),
             left_s,
+            left_work: self.census.left_work(),
             bytes_per_s: self.census.bytes_per_s().max(BYTES_PER_S),
             away_s: AWAY_S,
             decide_s: 0.0,

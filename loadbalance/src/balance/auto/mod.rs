@@ -23,7 +23,7 @@ mod record;
 mod speed;
 #[cfg(test)]
 mod tests;
-mod transfer;
+pub(super) mod transfer;
 mod trial;
 
 pub use answer::{Answer, Why};
@@ -97,6 +97,9 @@ pub struct Sample<'a> {
     pub span_s: f64,
     /// Seconds of the run that are left, if anybody knows.
     pub left_s: Option<f64>,
+    /// The work that chares still have to do, if they say so: it tells better when the last of them ends, where some run ahead of
+    /// others.
+    pub left_work: Option<f64>,
     /// Bytes per second from the fastest node to another, as far as anybody knows: moves show it.
     pub bytes_per_s: f64,
     /// Seconds that a chare is away when it moves, besides those of its bytes.
@@ -382,7 +385,8 @@ impl Auto {
         since_s: f64,
     ) -> Result<Answer, ViewError> {
         let view = self.smoothed(sample.view, work);
-        let left_s = sample.left_s.unwrap_or_else(|| sample.now_s.max(since_s));
+        let left_s = sample.left_work.and_then(|left| seconds_of(left, &view)).or(sample.left_s);
+        let left_s = left_s.unwrap_or_else(|| sample.now_s.max(since_s));
         let Some(best) = self.best(&view, sample, error, left_s)? else {
             return Ok(Answer::Wait(Why::NoBetter));
         };
@@ -531,6 +535,13 @@ impl Auto {
         }
         self.last_s - self.decided_s > MOVING_MAX_S
     }
+}
+
+/// Seconds until chares have done so much work if none of them moves, of which each has its part by its load; `None` if nobody has
+/// any.
+fn seconds_of(left_work: f64, view: &View) -> Option<f64> {
+    let loads: f64 = view.chares.iter().map(|chare| chare.load).sum();
+    Some(left_work * Times::of(view).longest() / loads).filter(|seconds| seconds.is_finite())
 }
 
 /// Moves that a balancer has found.

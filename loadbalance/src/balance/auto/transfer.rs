@@ -6,8 +6,10 @@ use crate::balance::{Move, View};
 /// Follows how fast chares get from node to node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transfer {
-    /// Bytes per second of the fastest node, where moves have shown that they are not what samples say.
-    shown: Option<f64>,
+    /// Bytes per second that lines carry, where moves have shown that they are not what samples say.
+    line: Option<f64>,
+    /// Bytes per second that the fastest node can pack, encrypt and send if its line carries them, as far as moves have shown.
+    processors: Option<f64>,
     under_way: Option<UnderWay>,
 }
 
@@ -23,8 +25,9 @@ struct UnderWay {
 struct Bytes {
     /// The most that one node sends or receives.
     most: f64,
-    /// What the fastest node could send in the time that the slowest takes. To pack, encrypt and send bytes, or the other way
-    /// round, is work like any other: a node that computes at a quarter of the speed of the fastest does it no faster.
+    /// What the processors of the fastest node could send in the time that those of the slowest take. To pack, encrypt and send
+    /// bytes, or the other way round, is work like any other: a node that computes at a quarter of the speed of the fastest does
+    /// it no faster.
     of_fastest: f64,
 }
 
@@ -57,7 +60,7 @@ impl Bytes {
 
 impl Transfer {
     pub(super) const fn new() -> Self {
-        Self { shown: None, under_way: None }
+        Self { line: None, processors: None, under_way: None }
     }
 
     /// Seconds that moving takes: those of the bytes of the node that takes longest, of the chares of the PE that has most,
@@ -69,12 +72,21 @@ impl Transfer {
             of_pe[step.to as usize] += 1;
         }
         let most = of_pe.into_iter().max().unwrap_or(0);
-        let of_bytes = Bytes::of(view, moves).of_fastest / self.bytes_per_s(sample);
-        of_bytes + f64::from(most) * sample.away_s.max(0.0) + sample.decide_s.max(0.0)
+        self.seconds(Bytes::of(view, moves), sample)
+            + f64::from(most) * sample.away_s.max(0.0)
+            + sample.decide_s.max(0.0)
     }
 
-    fn bytes_per_s(&self, sample: &Sample<'_>) -> f64 {
-        self.shown.unwrap_or(sample.bytes_per_s).max(1.0)
+    fn line(&self, sample: &Sample<'_>) -> f64 {
+        self.line.unwrap_or(sample.bytes_per_s).max(1.0)
+    }
+
+    fn processors(&self, sample: &Sample<'_>) -> f64 {
+        self.processors.unwrap_or(PROCESSORS * self.line(sample)).max(1.0)
+    }
+
+    fn seconds(&self, Bytes { most, of_fastest }: Bytes, sample: &Sample<'_>) -> f64 {
+        f64::max(most / self.line(sample), of_fastest / self.processors(sample))
     }
 
     /// Chares begin to move.
@@ -92,14 +104,27 @@ impl Transfer {
     /// nodes can have sent in a second.
     pub(super) fn have_come(&mut self, sample: &Sample<'_>) {
         let Some(UnderWay { since_s, bytes }) = self.under_way.take() else { return };
-        let took_s = sample.now_s - since_s;
-        let (believed, least) = (self.bytes_per_s(sample), bytes.most / took_s);
-        let most = bytes.of_fastest / (took_s - sample.span_s).max(0.0);
-        if bytes.most > 0.0 && took_s > 0.0 && !(least..=most).contains(&believed) {
-            self.shown = Some(believed.min(most).max(least));
+        let longest_s = sample.now_s - since_s;
+        let shortest_s = longest_s - sample.span_s;
+        let believed_s = self.seconds(bytes, sample);
+        if bytes.most <= 0.0 || longest_s <= 0.0 || (shortest_s..=longest_s).contains(&believed_s) {
+            return;
+        }
+        let (line, processors) = (self.line(sample), self.processors(sample));
+        if believed_s > longest_s {
+            self.line = Some(line.max(bytes.most / longest_s));
+            self.processors = Some(processors.max(bytes.of_fastest / longest_s));
+        } else if bytes.of_fastest / processors > bytes.most / line {
+            self.processors = Some(bytes.of_fastest / shortest_s);
+        } else {
+            self.line = Some(bytes.most / shortest_s);
         }
     }
 }
+
+/// A node whose line is full has processors for so many times as much, until moves show what they can: to encrypt and send a byte takes
+/// 2 ns of a core, so that one core fills four lines of 1 Gbit/s, and others may want half of it.
+pub(in crate::balance) const PROCESSORS: f64 = 2.0;
 
 #[cfg(test)]
 mod tests {
@@ -116,8 +141,8 @@ mod tests {
     const MOVES: [Move; 1] = [Move { chare: 0, from: 0, to: 1 }];
 
     fn sample(view: &View, now_s: f64) -> Sample<'_> {
-        let (bytes_per_s, span_s, left_s) = (1e8, 1.0, None);
-        Sample { now_s, view, gone: &[], span_s, left_s, bytes_per_s, away_s: 0.0, decide_s: 0.0 }
+        let (bytes_per_s, span_s, left_s, left_work) = (1e8, 1.0, None, None);
+        Sample { now_s, view, gone: &[], span_s, left_s, left_work, bytes_per_s, away_s: 0.0, decide_s: 0.0 }
     }
 
     fn cost_s(transfer: &Transfer, speed: f64) -> f64 {
@@ -128,7 +153,7 @@ mod tests {
     #[test]
     fn a_slow_node_takes_longer() {
         let transfer = Transfer::new();
-        assert_eq!([1.0, 0.25].map(|speed| cost_s(&transfer, speed)), [0.1, 0.4]);
+        assert_eq!([1.0, 0.5, 0.25].map(|speed| cost_s(&transfer, speed)), [0.1, 0.1, 0.2]);
         let mut view = view(0.25);
         view.pes.iter_mut().for_each(|pe| pe.part.node = 0);
         assert_eq!(transfer.cost_s(&view, &MOVES, &sample(&view, 0.0)), 0.0, "inside a node no bytes travel");
@@ -141,13 +166,13 @@ mod tests {
             let (mut transfer, view) = (Transfer::new(), view(speed));
             transfer.begins(&view, &MOVES, 0.0);
             transfer.have_come(&sample(&view, seconds));
-            cost_s(&transfer, 1.0)
+            [1.0, 0.25].map(|speed| cost_s(&transfer, speed))
         };
-        assert_eq!(after(1.0, 0.0625), 0.0625);
-        assert_eq!(after(1.0, 1.0625), 0.1, "they may have waited for entry methods to end");
-        assert_eq!(after(1.0, 11.0), 10.0);
-        assert_eq!(after(0.25, 11.0), 2.5, "it took a quarter of the speed");
-        assert_eq!(after(0.25, 0.125), 0.1, "no node has sent more in a second than was reckoned with");
+        assert_eq!(after(1.0, 0.0625), [0.0625, 0.2]);
+        assert_eq!(after(1.0, 1.0625), [0.1, 0.2], "they may have waited for entry methods to end");
+        assert_eq!(after(1.0, 11.0), [10.0, 20.0], "lines carry less");
+        assert_eq!(after(0.25, 11.0), [2.5, 10.0], "processors send less");
+        assert_eq!(after(0.25, 0.125), [0.1, 0.125], "they send more, and as much as the line carries");
     }
 
     #[test]
