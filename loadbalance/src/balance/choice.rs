@@ -109,6 +109,15 @@ impl Choice {
     pub fn uses_places(&self) -> bool {
         matches!(self, Self::Always(balancer) if balancer.uses_places())
     }
+
+    /// What is done otherwise than it was asked for, because there are so many PEs.
+    #[must_use]
+    pub fn doubt(&self, pes: u32) -> Option<String> {
+        match self {
+            Self::Always(balancer) => balancer.doubt(pes),
+            Self::Auto(_) => None,
+        }
+    }
 }
 
 impl FromStr for Choice {

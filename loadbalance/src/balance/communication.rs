@@ -36,6 +36,10 @@ impl Balancer for Communication {
         self.first.uses_places()
     }
 
+    fn doubt(&self, pes: u32) -> Option<String> {
+        self.first.doubt(pes)
+    }
+
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
         let mut wanted = self.first.wanted(view);
         if view.edges.is_empty() {

@@ -89,6 +89,11 @@ pub trait Balancer: Debug + Send + Sync {
         false
     }
 
+    /// What it does otherwise than it was asked to, because there are so many PEs; nothing if it does as asked.
+    fn doubt(&self, _pes: u32) -> Option<String> {
+        None
+    }
+
     /// Bytes of memory that a decision takes on the node that makes it, about.
     fn bytes(&self, pes: u64, chares: u64, edges: u64) -> u64 {
         memory::linear(pes, chares, edges)

@@ -219,6 +219,9 @@ async fn start(plan: JobPlan, limit: Option<TimeLimit>) -> Result<(Supervisor, R
     // Where nobody balances, somebody keeps count all the same.
     let nobody = plan.keeps_loads.then(|| Choice::Always(Box::new(Stay)));
     if let Some(choice) = plan.balance.map(|(choice, _)| choice).or(nobody) {
+        if let Some(doubt) = choice.doubt(node.topology().pe_count()) {
+            hub.find(format!("--balance: {doubt}"));
+        }
         let (hub, told) = (Arc::clone(&hub), Arc::clone(&hub));
         let tell = move |news| match news {
             News::Decisions(balanced) => told.describe(|info| info.balanced = balanced),

@@ -44,7 +44,7 @@ struct State {
     /// Sum of the progress of all PEs now.
     progress: u64,
     ended: Option<MonitorEvent>,
-    /// What was remarked, and what of that the hub has found out itself.
+    /// What was remarked, and what of that the hub and the launcher have found out.
     remarks: BTreeSet<String>,
     found: Vec<String>,
     /// What the program shows, each as it was last.
@@ -197,7 +197,13 @@ impl Hub {
         state.subscribe(&past, (true, false))
     }
 
-    /// What the hub has found out by itself, in sentences for the report.
+    /// Tells all viewers and the report what the launcher has found out, in a sentence without its end.
+    pub fn find(&self, text: String) {
+        let now = self.now();
+        self.lock().find(text, now);
+    }
+
+    /// What the hub and the launcher have found out, in sentences for the report.
     #[must_use]
     pub fn found(&self) -> Vec<String> {
         self.lock().found.clone()
@@ -251,6 +257,11 @@ impl State {
         let Some(info) = self.info.nodes.iter().find(|info| info.node == snapshot.node) else { return };
         let Some(fall) = self.clocks.entry(info.node).or_default().hears(snapshot) else { return };
         let text = fall.sentence(&info.name);
+        self.find(text, now);
+    }
+
+    /// Remarks what has been found out, once.
+    fn find(&mut self, text: String, now: Duration) {
         tracing::info!("{text}");
         if self.found.len() < FOUND_MAX && self.remarks.insert(text.clone()) {
             self.found.push(text.clone());

@@ -79,6 +79,15 @@ impl Balancer for Diffusion {
         self.no_new_destination
     }
 
+    fn doubt(&self, pes: u32) -> Option<String> {
+        let Topology::Torus(sides) = &self.topology else { return None };
+        let places: u128 = sides.iter().map(|side| u128::from(*side)).product();
+        let written = sides.iter().map(u32::to_string).collect::<Vec<_>>().join("x");
+        (!self.topology.fits(pes)).then(|| {
+            format!("topology={written} joins {places} PEs, and there are {pes}: they are joined by topology=circulant")
+        })
+    }
+
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
         let mut spread = Spread::new(self, view);
         for _ in 0..self.hops {

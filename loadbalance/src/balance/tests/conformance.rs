@@ -182,6 +182,13 @@ fn choices_are_read_and_mistakes_get_one_sentence() {
     ] {
         assert_eq!(text.parse::<Choice>().unwrap().uses_edges(), looks, "{text}");
     }
+    let doubt = |text: &str, pes| text.parse::<Choice>().unwrap().doubt(pes);
+    let said = "topology=4x4x4 joins 64 PEs, and there are 6: they are joined by topology=circulant";
+    for of in ["diffusion:topology=4x4x4", "diffusion:comm,topology=4x4x4"] {
+        assert_eq!((doubt(of, 6).as_deref(), doubt(of, 64)), (Some(said), None));
+    }
+    assert!(doubt("diffusion:topology=4294967295x4294967295x4294967295", 6).is_some());
+    assert!(["auto", "diffusion", "diffusion:topology=hypercube"].iter().all(|of| doubt(of, 6).is_none()));
     let why = |text: &str| text.parse::<Choice>().unwrap_err().to_string();
     assert_eq!(
         why("gredy"),
