@@ -81,11 +81,14 @@ impl Balancer for Diffusion {
 
     fn doubt(&self, pes: u32) -> Option<String> {
         let Topology::Torus(sides) = &self.topology else { return None };
+        if self.topology.fits(pes) {
+            return None;
+        }
         let places: u128 = sides.iter().map(|side| u128::from(*side)).product();
         let written = sides.iter().map(u32::to_string).collect::<Vec<_>>().join("x");
-        (!self.topology.fits(pes)).then(|| {
-            format!("topology={written} joins {places} PEs, and there are {pes}: they are joined by topology=circulant")
-        })
+        Some(format!(
+            "topology={written} joins {places} PEs, and there are {pes}: they are joined by topology=circulant"
+        ))
     }
 
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
