@@ -215,7 +215,8 @@ fn accumulators_hold_each_addition_once() {
             let mut all = main.collect(&list)?.expect("something was added").0;
             all.sort_unstable();
             let count = main.pe_count();
-            assert!(all.into_iter().eq((0..count).chain(100..100 + count).chain([7777])));
+            let expected: Vec<u32> = (0..count).chain(100..100 + count).chain([7777]).collect();
+            assert_eq!(all, expected);
             assert_eq!(main.collect(&sum)?, Some(Sum(0.5 * f64::from(count))));
             assert_eq!(main.collect(&sum)?, None);
         }

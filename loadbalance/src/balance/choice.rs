@@ -10,6 +10,7 @@ use super::greedy::{Greedy, GreedyRefine};
 use super::hierarchical::Hierarchical;
 use super::partition::Partition;
 use super::refine::Refine;
+use super::steady::Steady;
 use super::weighted::Weighted;
 use super::{Balancer, Rotate, Stay};
 use std::str::FromStr;
@@ -134,8 +135,11 @@ impl FromStr for Choice {
         let named = named.ok_or_else(|| ChoiceError::Unknown { name: name.into(), names: names() })?;
         let mut options = Options::new(named.name, rest)?;
         let mut balancer = (named.build)(&mut options)?;
-        if !matches!(named.name, "none" | "rotate") && options.flag("comm")? {
-            balancer = Box::new(Communication { first: balancer, ..Communication::default() });
+        if !matches!(named.name, "none" | "rotate") {
+            if options.flag("comm")? {
+                balancer = Box::new(Communication { first: balancer, ..Communication::default() });
+            }
+            balancer = Box::new(Steady { first: balancer, gain: options.part("gain", GAIN)? });
         }
         options.finish().map(|()| Self::Always(balancer))
     }
@@ -228,6 +232,8 @@ impl<'a> Options<'a> {
     }
 }
 
+/// By which part a run has to end sooner for chares to move.
+const GAIN: f64 = 0.02;
 /// How much later than the ideal a PE may end before it counts as late.
 pub(crate) const TOLERANCE: f64 = 0.02;
 

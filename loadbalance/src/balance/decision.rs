@@ -92,8 +92,7 @@ impl Decision {
         let times = Times::with(view, &owners);
         let is_worth_it = may_worsen || {
             let (now, then) = (view.times.longest(), times.longest());
-            let cut = |owners: &[u32]| cut(view, owners, Edge::cost);
-            then < now || (then <= now && cut(&owners) < cut(&view.owners()))
+            then < now || (then <= now && cut_cost(view, &owners) < cut_cost(view, &view.owners()))
         };
         if is_worth_it {
             decision.after = times.imbalance();
@@ -109,6 +108,11 @@ impl Decision {
 #[must_use]
 pub fn cut_bytes(view: &View, owners: &[u32]) -> u64 {
     cut(view, owners, |edge| edge.bytes)
+}
+
+/// What crosses between two PEs costs so much.
+pub(super) fn cut_cost(view: &View, owners: &[u32]) -> u64 {
+    cut(view, owners, Edge::cost)
 }
 
 fn cut(view: &View, owners: &[u32], of: impl Fn(&Edge) -> u64) -> u64 {

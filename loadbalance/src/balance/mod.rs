@@ -53,6 +53,7 @@ pub mod refine;
 pub mod seeds;
 pub mod simulated;
 pub mod span;
+pub mod steady;
 pub mod view;
 pub mod weighted;
 

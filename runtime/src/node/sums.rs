@@ -101,7 +101,9 @@ impl Sums {
 
     /// All have been cut: what had been added before, by parts.
     pub(super) fn cut(&self) -> Vec<(u64, Packed)> {
-        let Some(Saving { old, collected }) = self.saving().take() else { return Vec::new() };
+        // What is collected from now on is found by nobody else: nothing may be until the rest has been looked at.
+        let mut saving = self.saving();
+        let Some(Saving { old, collected }) = saving.take() else { return Vec::new() };
         let left = self.of[old as usize].iter().map(|sum| (*sum.key(), sum.packed()));
         left.chain(collected).collect()
     }
@@ -126,6 +128,8 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
 
     fn packed(value: u64) -> Packed {
         Packed { body: value.to_le_bytes().to_vec().into(), attachments: Vec::new() }
@@ -153,6 +157,33 @@ mod tests {
         assert_eq!(sum(sums.all()), 5);
         assert_eq!(sums.collect(1).as_ref().map(number), Some(5));
         assert!(sums.collect(1).is_none());
+    }
+
+    static PACKS: AtomicBool = AtomicBool::new(false);
+
+    /// Takes its time once, so that others may come between.
+    fn slowly(_: &Value) -> Packed {
+        if !PACKS.swap(true, Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(30));
+        }
+        packed(1)
+    }
+
+    #[test]
+    fn what_is_collected_while_the_last_pe_is_cut_is_of_the_snapshot_too() {
+        const IDS: std::ops::Range<u64> = 0..200;
+        let sums = Sums::default();
+        IDS.for_each(|id| sums.add(Colour::White, id, Box::new(()), |_, _| {}, slowly));
+        sums.begin(Colour::White);
+        let saved = std::thread::scope(|scope| {
+            let saved = scope.spawn(|| sums.cut());
+            while !PACKS.load(Ordering::SeqCst) {
+                std::hint::spin_loop();
+            }
+            assert!(IDS.all(|id| sums.collect(id).is_some()));
+            saved.join().unwrap()
+        });
+        assert_eq!(saved.len(), IDS.count());
     }
 
     #[test]
