@@ -180,14 +180,16 @@ fn what_remains_is_shared_out_and_not_what_was_done() {
     for choice in ["auto", "refine"] {
         let mix = InProcess::new(&[1, 1]).balance(choice);
         let places = program().run_in_process(&mix, |main| {
-            let workers = main.array_placed::<Toiler>(8, (), Placement::on_pes([0, 0, 0, 0, 1, 1, 1, 1]));
-            for at in 0..8 {
-                workers.at(at).send(main, Remains(if at < 4 { 0.0 } else { 5.0 }));
+            let pes = (0..32).map(|at| at / 16);
+            let workers = main.array_placed::<Toiler>(32, (), Placement::on_pes(pes));
+            for at in 0..32 {
+                workers.at(at).send(main, Remains(if at < 16 { 0.0 } else { 5.0 }));
             }
-            rounds(main, &workers, |places| counts(&places[4..])[0] >= 2)
+            rounds(main, &workers, |places| counts(&places[16..])[0] >= 2)
         });
         let places = places.unwrap();
-        let moved = counts(&places[4..])[0];
+        let moved = counts(&places[16..])[0];
+        // On a machine that has much else to do a PE may get a quarter of what the other does, and so few are right.
         assert!(
             moved >= 2,
             "{choice}: those have all to do that remains, though they did nothing of late: {places:?}"

@@ -78,7 +78,8 @@ mod tests {
     }
 
     fn chosen() -> impl Iterator<Item = Box<dyn Balancer>> {
-        let names = BALANCERS.iter().map(|named| named.name).filter(|name| !["none", "rotate"].contains(name));
+        let names =
+            BALANCERS.iter().map(|named| named.name).filter(|name| !["none", "rotate"].contains(name));
         names.flat_map(|name| [name.to_string(), format!("{name}:comm")]).map(|text| match text.parse() {
             Ok(Choice::Always(balancer)) => balancer,
             other => panic!("{text}: {other:?}"),

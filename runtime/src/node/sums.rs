@@ -171,19 +171,19 @@ mod tests {
 
     #[test]
     fn what_is_collected_while_the_last_pe_is_cut_is_of_the_snapshot_too() {
-        const IDS: std::ops::Range<u64> = 0..200;
+        let ids = || 0..200;
         let sums = Sums::default();
-        IDS.for_each(|id| sums.add(Colour::White, id, Box::new(()), |_, _| {}, slowly));
+        ids().for_each(|id| sums.add(Colour::White, id, Box::new(()), |_, _| {}, slowly));
         sums.begin(Colour::White);
         let saved = std::thread::scope(|scope| {
             let saved = scope.spawn(|| sums.cut());
             while !PACKS.load(Ordering::SeqCst) {
                 std::hint::spin_loop();
             }
-            assert!(IDS.all(|id| sums.collect(id).is_some()));
+            assert!(ids().all(|id| sums.collect(id).is_some()));
             saved.join().unwrap()
         });
-        assert_eq!(saved.len(), IDS.count());
+        assert_eq!(saved.len(), ids().count());
     }
 
     #[test]

@@ -196,7 +196,10 @@ fn choices_are_read_and_mistakes_get_one_sentence() {
          rotate, hierarchical, diffusion, gossip, bisection, partition"
     );
     assert_eq!(why("none:x"), "the balancer none has no options: leave out \":x\"");
-    assert_eq!(why("refine:tol=1"), "the balancer refine has no option \"tol\": it has tolerance, comm");
+    assert_eq!(
+        why("refine:tol=1"),
+        "the balancer refine has no option \"tol\": it has tolerance, comm, gain"
+    );
     assert_eq!(
         why("refine:tolerance=2"),
         "option \"tolerance\" of the balancer refine is \"2\": it must be a number above 0 and up to 1"
