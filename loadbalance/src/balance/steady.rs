@@ -44,15 +44,16 @@ impl Balancer for Steady {
             return Ok(decision);
         }
         let most = 1.0 - self.gain;
-        let is_sooner = decision.after <= most * decision.before;
-        let crosses_less = || {
-            let now: Vec<u32> = view.chares.iter().map(|chare| chare.pe).collect();
-            cut_cost(view, &decision.owners(view)) as f64 <= most * cut_cost(view, &now) as f64
-        };
-        if is_sooner || (self.uses_edges() && decision.after <= decision.before && crosses_less()) {
+        if decision.after <= most * decision.before {
             return Ok(decision);
         }
-        Ok(Decision { left: decision.left, ..Decision::stay(&view.check()?) })
+        let checked = view.check()?;
+        let crosses = |owners: &[u32]| cut_cost(view, owners) as f64;
+        let crosses_less = || crosses(&decision.owners(view)) <= most * crosses(&checked.owners());
+        if self.uses_edges() && decision.after <= decision.before && crosses_less() {
+            return Ok(decision);
+        }
+        Ok(Decision { left: decision.left, ..Decision::stay(&checked) })
     }
 }
 

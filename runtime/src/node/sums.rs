@@ -101,7 +101,7 @@ impl Sums {
 
     /// All have been cut: what had been added before, by parts.
     pub(super) fn cut(&self) -> Vec<(u64, Packed)> {
-        // What is collected from now on is found by nobody else: nothing may be until the rest has been looked at.
+        // Whoever collects after this has been taken notes nothing down, so that the lock is held until the rest has been read.
         let mut saving = self.saving();
         let Some(Saving { old, collected }) = saving.take() else { return Vec::new() };
         let left = self.of[old as usize].iter().map(|sum| (*sum.key(), sum.packed()));
