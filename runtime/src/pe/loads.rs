@@ -182,6 +182,14 @@ impl Loads {
         self.probed = Got { wall_ns, cpu_ns }.part();
     }
 
+    /// What is said from now on is about the time from now on: before, the PE measured how fast it is and ran no chares. A long
+    /// stretch with next to no work in it would be taken for how chares work.
+    pub(super) fn begin(&mut self, now_ns: u64, said: &Said) {
+        self.said_ns = now_ns;
+        let mut words = said.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (words.at_ns, words.taken_ns) = (now_ns, now_ns);
+    }
+
     /// Whether it is time to say what chares did.
     pub(super) fn is_due(&self, now_ns: u64) -> bool {
         self.is_on && now_ns.saturating_sub(self.said_ns) >= EVERY_NS

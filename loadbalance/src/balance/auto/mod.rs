@@ -119,6 +119,8 @@ pub struct Auto {
     shares: Vec<Level>,
     /// Until when what is measured of each chare is about a time when it was away.
     away_s: Vec<f64>,
+    /// Over how long the work of the last sample was measured.
+    span_s: f64,
     last_s: f64,
     /// What was lost since an imbalance was seen first, and in how many more samples it was seen than not.
     lost: Lost,
@@ -144,6 +146,7 @@ impl Auto {
             background: Vec::new(),
             shares: Vec::new(),
             away_s: Vec::new(),
+            span_s: 0.0,
             last_s: 0.0,
             lost: Lost { seconds: 0.0, parts: 0.0 },
             seen: 0,
@@ -329,6 +332,11 @@ impl Auto {
 
     /// Of chares that have been away it is not known what they would have done: they count with their part of before.
     fn learn_shares(&mut self, sample: &Sample<'_>, work: f64) {
+        if sample.span_s > LONGER * self.span_s {
+            // Of a moment after the start it is only known who happened to run then, which is no noise of what comes later.
+            self.shares.fill(Level::new());
+        }
+        self.span_s = sample.span_s;
         let is_away = |level: &Level, away_s: f64| level.samples() > 0 && sample.now_s < away_s;
         let (mut part_of_others, mut done) = (1.0, work);
         for ((level, chare), away_s) in self.shares.iter().zip(&sample.view.chares).zip(&self.away_s) {
@@ -580,6 +588,8 @@ const MOST: f64 = 0.9;
 const SEEN_MIN: u32 = 2;
 /// A move that has not been made after so many seconds is not going to be.
 const MOVING_MAX_S: f64 = 60.0;
+/// What was measured over a span is forgotten when there is one so many times as long.
+const LONGER: f64 = 2.0;
 /// Trials take at most one part in so many of the time.
 const TRIALS: f64 = 25.0;
 /// No imbalance below this part is worth a thought.

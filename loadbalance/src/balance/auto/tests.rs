@@ -236,6 +236,21 @@ fn sample(view: &View, now_s: f64) -> Sample<'_> {
     }
 }
 
+/// One PE has three quarters of the chares, which are all alike. In the first moment only every eighth of all had run.
+#[test]
+fn who_happened_to_run_in_the_first_moment_is_soon_forgotten() {
+    let (mut auto, whole) = (Auto::new(Settings::default()), view([1.0, 1.0], [0, 0, 0, 1].repeat(16)));
+    let mut first = whole.clone();
+    (0..).zip(&mut first.chares).for_each(|(at, chare)| chare.load = if at % 8 == 0 { 8.0 } else { 0.0 });
+    let spans = [0.05, 0.3, 0.5, 0.7, 0.75, 0.75, 0.75, 0.75, 0.75, 0.75];
+    let moved = spans.iter().enumerate().position(|(at, span_s)| {
+        let view = if at == 0 { &first } else { &whole };
+        let sample = Sample { span_s: *span_s, ..sample(view, 0.25 * (at + 1) as f64) };
+        matches!(auto.observe(&sample).unwrap(), Answer::Move(..))
+    });
+    assert!(moved.is_some_and(|at| at <= 5), "{moved:?}");
+}
+
 /// The answer to a measurement of a program that takes so many seconds for its loads. Moves are made.
 fn answer(auto: &mut Auto, view: &mut View, now_s: f64, step_s: f64, rest: (Option<f64>, f64)) -> Answer {
     let mut told = view.clone();

@@ -63,6 +63,20 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     assert!(pe.throttled_ns < 12 * work_ns, "{pe:?}");
 }
 
+#[test]
+fn what_chares_did_is_told_of_the_time_after_measuring() {
+    let kernel = Kernel { name: "one".into(), prepare: Arc::new(|_| Ok(Box::new(|| 1.0))) };
+    let program = ProgramTable { kernels: vec![kernel], ..ProgramTable::default() };
+    let settings = NodeSettings { balances: true, ..NodeSettings::default() };
+    let orders =
+        [PeOrder::PrepareKernel { kernel: 0 }, PeOrder::Measure { budget_ms: 140 }, PeOrder::DropKernel];
+    let node = node_with(program, settings, &orders.map(Target::Order));
+    Scheduler::new(&node, PeId(0)).run();
+    let now_ns = node.now_ns();
+    let told = node.pes().said(PeId(0)).take(PeId(0), Some(now_ns));
+    assert!(told.wall_ns <= now_ns - 140_000_000, "{told:?} at {now_ns} ns");
+}
+
 /// A node with one PE whose loads somebody wants to know.
 fn balanced_node() -> Arc<Node> {
     let settings = NodeSettings { balances: true, ..NodeSettings::default() };
