@@ -182,12 +182,14 @@ impl Loads {
         self.probed = Got { wall_ns, cpu_ns }.part();
     }
 
-    /// What is said from now on is about the time from now on: before, the PE measured how fast it is and ran no chares. A long
-    /// stretch with next to no work in it would be taken for how chares work.
-    pub(super) fn begin(&mut self, now_ns: u64, said: &Said) {
-        self.said_ns = now_ns;
+    /// What is said from now on is about the time from now on. Before, the PE measured how fast it is, which would count as the
+    /// work of those chares that run first.
+    pub(super) fn begin(&mut self, (now_ns, busy_ns): (u64, (u64, u64)), said: &Said) {
+        (self.said_ns, self.busy_ns) = (now_ns, busy_ns);
+        self.processor.reads(now_ns, processor_ns);
+        self.processor.take();
         let mut words = said.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (words.at_ns, words.taken_ns) = (now_ns, now_ns);
+        (words.at_ns, words.taken_ns, words.fixed_ns, words.got) = (now_ns, now_ns, 0, Got::default());
     }
 
     /// Whether it is time to say what chares did.
@@ -551,6 +553,21 @@ mod tests {
         got += Got { wall_ns: GOT_MIN_NS, cpu_ns: GOT_MIN_NS };
         assert!(got.take_part().is_some_and(|part| part > 0.6), "it was kept");
         assert_eq!(got.take_part(), None);
+    }
+
+    #[test]
+    fn what_was_before_it_began_is_not_told() {
+        let (mut loads, said) = (Loads::new(true, 20), Said::default());
+        let traffic = &mut Counting::new(false);
+        let mobility = |_| Some(Mobility::Anywhere);
+        loads.say((1000, (700, 300)), &said, traffic, mobility, |_| 0);
+        loads.begin((9000, (8500, 400)), &said);
+        assert!(!said.is_new() && !loads.is_due(9000 + EVERY_NS - 1));
+        loads.worked(element(0), 300);
+        loads.say((9600, (8800, 450)), &said, traffic, mobility, |_| 0);
+        let told = said.take(PeId(0), None);
+        assert_eq!(told.wall_ns, 600);
+        assert!(told.chares[0].cpu_ns <= 300 && told.fixed_ns <= 50, "{told:?}");
     }
 
     #[test]

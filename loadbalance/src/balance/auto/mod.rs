@@ -302,6 +302,12 @@ impl Auto {
             self.speeds = vec![Speed::new(); view.pes.len()];
             self.background = vec![Level::new(); view.pes.len()];
         }
+        if sample.span_s > LONGER * self.span_s {
+            // Of a moment after the start it is only known who happened to run then, which is no noise of what comes later.
+            self.shares.fill(Level::new());
+            self.background.fill(Level::new());
+        }
+        self.span_s = sample.span_s;
         self.background.iter_mut().zip(&view.pes).for_each(|(level, pe)| level.observe(pe.background));
         if self.shares.len() > view.chares.len() {
             self.shares.clear();
@@ -332,11 +338,6 @@ impl Auto {
 
     /// Of chares that have been away it is not known what they would have done: they count with their part of before.
     fn learn_shares(&mut self, sample: &Sample<'_>, work: f64) {
-        if sample.span_s > LONGER * self.span_s {
-            // Of a moment after the start it is only known who happened to run then, which is no noise of what comes later.
-            self.shares.fill(Level::new());
-        }
-        self.span_s = sample.span_s;
         let is_away = |level: &Level, away_s: f64| level.samples() > 0 && sample.now_s < away_s;
         let (mut part_of_others, mut done) = (1.0, work);
         for ((level, chare), away_s) in self.shares.iter().zip(&sample.view.chares).zip(&self.away_s) {

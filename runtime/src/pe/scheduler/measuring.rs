@@ -60,7 +60,9 @@ impl Scheduler {
         }
         let of = |kind: fn(&Rates) -> f64| middle(&mut rates.iter().map(kind).collect::<Vec<f64>>());
         let (wall, cpu) = (of(|rates| rates.wall), of(|rates| rates.cpu));
-        self.pe.loads.begin(node.now_ns(), node.pes().said(self.pe.id));
+        self.switch(PeState::Idle);
+        let now = (self.pe.account().switched_ns(), self.pe.account().busy_ns());
+        self.pe.loads.begin(now, node.pes().said(self.pe.id));
         node.tell_launcher(ControlToLauncher::Speed(self.pe.id, wall, cpu));
     }
 
