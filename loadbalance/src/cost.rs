@@ -23,6 +23,8 @@ pub struct Phase {
     /// Seconds of work and messages that follow one another through several PEs, whatever others do meanwhile, each time:
     /// it does not take less.
     pub chain_s: f64,
+    /// Whether it is a guess how often: nobody has run it, and nothing of it could be tried.
+    pub is_guess: bool,
 }
 
 /// How long a run takes, and what each PE does meanwhile; the rest of the time it waits.
@@ -32,6 +34,8 @@ pub struct Reckoned {
     pub seconds: f64,
     /// By number.
     pub pes: Vec<Busy>,
+    /// Whether the seconds rest on a guess. What machines are to each other does not.
+    pub is_guess: bool,
 }
 
 /// What a PE spends its time on, in seconds.
@@ -59,7 +63,8 @@ impl Machines {
     /// How long a run of these phases takes here.
     #[must_use]
     pub fn reckon(&self, phases: &[Phase]) -> Reckoned {
-        let mut all = Reckoned { seconds: 0.0, pes: vec![Busy::default(); self.rates().len()] };
+        let is_guess = phases.iter().any(|phase| phase.is_guess);
+        let mut all = Reckoned { seconds: 0.0, pes: vec![Busy::default(); self.rates().len()], is_guess };
         for phase in phases {
             let busy = self.busy(phase);
             let longest = busy.iter().map(|pe| pe.all_s()).fold(0.0, f64::max);
@@ -125,7 +130,7 @@ mod tests {
         let two = machines(&[("a", &[10.0, 10.0]), ("b", &[5.0])], LAN);
         let even = Phase { times: 3.0, work: vec![20.0, 20.0, 10.0], ..Phase::default() };
         let busy = Busy { work_s: 6.0, bytes_s: 0.0 };
-        assert_eq!(two.reckon(&[even]), Reckoned { seconds: 6.0, pes: vec![busy; 3] });
+        assert_eq!(two.reckon(&[even]), Reckoned { seconds: 6.0, pes: vec![busy; 3], is_guess: false });
         let uneven = Phase { times: 1.0, work: vec![10.0, 10.0, 30.0], ..Phase::default() };
         let reckoned = two.reckon(&[uneven]);
         assert_eq!((reckoned.seconds, reckoned.pes[0].work_s, reckoned.pes[2].work_s), (6.0, 1.0, 6.0));
@@ -137,7 +142,15 @@ mod tests {
         let bytes = vec![Bytes { sent: 1e8, received: 2e8 }; 2];
         let seconds = |work: f64, is_overlapped| {
             let (bytes, work) = (bytes.clone(), vec![work; 2]);
-            let phase = Phase { times: 1.0, work, bytes, rounds: 100.0, is_overlapped, chain_s: 0.5 };
+            let phase = Phase {
+                times: 1.0,
+                work,
+                bytes,
+                rounds: 100.0,
+                is_overlapped,
+                chain_s: 0.5,
+                ..Phase::default()
+            };
             let chained = Phase { chain_s: 100.0, ..phase.clone() };
             assert_eq!(two.reckon(&[chained]).seconds, 100.0);
             two.reckon(&[phase]).seconds
@@ -182,8 +195,8 @@ mod tests {
             let work = work[..all.rates().len()].to_vec();
             let ideal = 2.0 * work.iter().sum::<f64>() / all.rates().iter().sum::<f64>();
             let bytes = vec![Bytes { sent, received: sent }; nodes.len()];
-            let phase = Phase { times: 2.0, work, bytes, rounds, is_overlapped, chain_s: 0.0 };
-            let Reckoned { seconds, pes } = all.reckon(&[phase]);
+            let phase = Phase { times: 2.0, work, bytes, rounds, is_overlapped, ..Phase::default() };
+            let Reckoned { seconds, pes, .. } = all.reckon(&[phase]);
             prop_assert!(seconds >= ideal * (1.0 - 1e-9), "{seconds} {ideal}");
             prop_assert!(pes.iter().all(|pe| pe.all_s() <= seconds * (1.0 + 1e-9)), "{seconds} {pes:?}");
         }

@@ -31,7 +31,8 @@ pub(super) fn cost(fem: &Fem, machines: &Machines, known: Option<f64>) -> Result
     let Some(Rehearsal { steps, iterations, elements, iteration, coarsest: [factor, solve] }) = rehearsal
     else {
         let times = known.map_or_else(|| problem.iterations_guess(), |known| known / of_each);
-        return Ok(vec![Phase { times, work: of_all(of_each), bytes, rounds, ..Phase::default() }]);
+        let (work, is_guess) = (of_all(of_each), known.is_none());
+        return Ok(vec![Phase { times, work, bytes, rounds, is_guess, ..Phase::default() }]);
     };
     let times = steps * iterations;
     // The first subdomain has the coarsest mesh, and all others wait.

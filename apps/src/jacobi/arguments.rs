@@ -88,6 +88,12 @@ impl Jacobi {
         2.0 * self.entries() as f64 * self.system.rhs as f64
     }
 
+    /// Whether it follows from the system how often it iterates at most.
+    #[must_use]
+    pub(super) fn promises_convergence(&self) -> bool {
+        self.generated().is_some_and(|of| of.dominance > 1.0)
+    }
+
     /// About how much work it will be.
     #[must_use]
     pub fn work(&self) -> f64 {

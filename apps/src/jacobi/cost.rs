@@ -27,7 +27,8 @@ pub(super) fn cost(jacobi: &Jacobi, machines: &Machines, known: Option<f64>) -> 
         .map(|((share, work), rate)| share * work / rate)
         .fold(f64::INFINITY, f64::min);
     let is_overlapped = exchange_s <= hidden_s || !jacobi.is_dense();
-    Ok(vec![Phase { times, work, bytes, rounds: 1.0, is_overlapped, ..Phase::default() }])
+    let is_guess = known.is_none() && !jacobi.promises_convergence();
+    Ok(vec![Phase { times, work, bytes, rounds: 1.0, is_overlapped, is_guess, ..Phase::default() }])
 }
 
 #[cfg(test)]
@@ -50,6 +51,8 @@ mod tests {
         let phase = |jacobi: &Jacobi, known| cost(jacobi, &two, known).unwrap().remove(0);
         let made = phase(&dense, Some(7.0 * dense.work_of_iteration()));
         assert!((made.times - 7.0).abs() < 1e-9 && phase(&dense, None).times > 7.0);
+        let files = jacobi(&["--a", "a.npy", "--b", "b.npy"]);
+        assert!(!phase(&dense, None).is_guess && !made.is_guess && !files.promises_convergence());
         assert!((made.work.iter().sum::<f64>() / dense.work_of_iteration() - 1.0).abs() < 1e-9);
         assert_eq!((made.bytes[0].sent, made.bytes[1].received), (16_000.0, 16_000.0));
         let laplace = jacobi(&["--n", "1000000", "--generate", "laplace2d"]);

@@ -33,7 +33,8 @@ pub(super) fn cost(mis: &Mis, machines: &Machines, known: Option<f64>) -> Result
             graph.work(1) * rows(&graph, &choice, beaten)
         }
     };
-    let all = Phase { times: 1.0, work: machines.divided_by_speed(work), rounds: 1.0, ..Phase::default() };
+    let (work, is_guess) = (machines.divided_by_speed(work), known.is_none());
+    let all = Phase { times: 1.0, work, rounds: 1.0, is_guess, ..Phase::default() };
     Ok(vec![match mis.adjacency {
         Adjacency::Basic => all,
         // Subproblems go on meanwhile. A question is a message, and so is what is answered.

@@ -32,7 +32,9 @@ pub(super) fn cost(
     let of_each = work.iter().sum::<f64>().max(1.0);
     let times = known.unwrap_or_else(|| statics.work()) / of_each;
     let bytes = division.bytes;
-    Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true, ..Phase::default() }])
+    // Nobody knows how soon the atoms are at rest.
+    let is_guess = known.is_none();
+    Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true, is_guess, ..Phase::default() }])
 }
 
 #[cfg(test)]

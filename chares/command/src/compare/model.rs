@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Comparison {
     pub(super) schema: &'static str,
     pub(super) is_predicted: bool,
+    /// Whether predicted seconds rest on a guess.
+    pub(super) is_guess: bool,
     pub(super) program: String,
     pub(super) version: String,
     pub(super) commit: String,
@@ -129,6 +131,7 @@ impl Comparison {
         Ok(Self {
             schema: "metachare-compare/2",
             is_predicted: model.is_some(),
+            is_guess: runs.iter().any(|run| run.is_guess),
             program: first.program.clone(),
             version: first.version.clone(),
             commit: first.commit.clone(),

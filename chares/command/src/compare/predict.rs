@@ -106,7 +106,8 @@ impl Predictor<'_> {
                 rate: Some(rate),
             }
         });
-        Ok(Run::predicted(name, work, reckoned.seconds, nodes.collect()))
+        let nodes = nodes.collect();
+        Ok(Run::predicted(name, work, &reckoned, nodes))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a comparison needs of the report of a run, checked: a report may have come from anywhere.
 
 use super::predict::PlannedWork;
+use loadbalance::cost::Reckoned;
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::text::clean_line;
 use serde::Deserialize;
@@ -44,6 +45,9 @@ pub(crate) struct Run {
     /// What the application states.
     #[serde(default)]
     pub(super) facts: Value,
+    /// Whether how long it is predicted to take rests on a guess.
+    #[serde(skip)]
+    pub(super) is_guess: bool,
 }
 
 /// What a node of the run was and did in its timed part.
@@ -78,7 +82,12 @@ pub(crate) struct Pe {
 
 impl Run {
     /// A run that was not made, as it is predicted to go.
-    pub(super) fn predicted(source: &str, work: &PlannedWork<'_>, seconds: f64, nodes: Vec<Node>) -> Self {
+    pub(super) fn predicted(
+        source: &str,
+        work: &PlannedWork<'_>,
+        reckoned: &Reckoned,
+        nodes: Vec<Node>,
+    ) -> Self {
         Self {
             source: source.into(),
             run_id: String::new(),
@@ -92,11 +101,12 @@ impl Run {
             exit_code: 0,
             error: None,
             verified: None,
-            timed_s: Some(seconds),
+            timed_s: Some(reckoned.seconds),
             work: work.work,
             speed_source: None,
             nodes,
             facts: Value::Null,
+            is_guess: reckoned.is_guess,
         }
     }
 

@@ -26,7 +26,7 @@ impl Comparison {
                 "{label:<LABEL$.LABEL$} {:>6} {:>9} {:>6} {:>7} {:>6} {:>6}",
                 fitting(mix.equivalents, 2, 6),
                 fitting(mix.seconds, 2, 9),
-                or_gap(mix.spread.map(|spread| fitting(spread * mix.seconds, 2, 6))),
+                or_gap(mix.spread.map(|spread| self.spread_of_seconds(spread * mix.seconds))),
                 fitting(mix.speedup, 2, 7),
                 fitting(mix.efficiency, 3, 6),
                 or_gap(mix.efficiency_spread.map(|spread| fitting(spread * mix.efficiency, 3, 6))),
@@ -57,6 +57,10 @@ impl Comparison {
         out.push('\n');
         out += &self.words().iter().map(|sentence| format!("{sentence}\n")).collect::<String>();
         out
+    }
+
+    fn spread_of_seconds(&self, spread_s: f64) -> String {
+        if self.is_guess { "guess".into() } else { fitting(spread_s, 2, 6) }
     }
 
     /// Speedup of each mix: what is reached of its equivalents.
@@ -178,9 +182,15 @@ impl Comparison {
                 "no run is of {node} alone, the fastest node: its {seconds:.2} s are reckoned from its measured rate"
             ));
         }
+        if self.is_guess {
+            let seconds = "how much work this is is a guess, so all seconds may be several times as many";
+            words.push(format!("{seconds}; what mixes are to each other holds all the same"));
+        }
         if let Some(spread) = self.mixes.iter().filter_map(|mix| mix.spread).reduce(f64::max) {
             let percent = 100.0 * spread;
-            words.push(if self.is_predicted {
+            words.push(if self.is_guess {
+                format!("+-: how far predictions were that rested on no guess, {percent:.1} % of the seconds")
+            } else if self.is_predicted {
                 format!("+-: how far predictions were from what was measured, {percent:.1} % of the seconds")
             } else {
                 format!(

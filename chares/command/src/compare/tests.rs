@@ -180,7 +180,16 @@ fn a_plan_is_a_comparison_of_runs_that_were_not_made() {
         text.contains("+-: how far predictions were from what was measured, 7.0 % of the seconds"),
         "{text}"
     );
-    assert!(!text.contains("repeats") && comparison.is_predicted, "{text}");
+    assert!(!text.contains("repeats") && comparison.is_predicted && !comparison.is_guess, "{text}");
+    assert!(!text.contains("guess"), "{text}");
+    let mut guessed = runs;
+    guessed.iter_mut().for_each(|run| run.is_guess = true);
+    let text = Comparison::of_predictions(&guessed, &predictor).unwrap().text();
+    assert!(
+        text.contains("     10.10  guess ") && text.contains("; what mixes are to each other holds"),
+        "{text}"
+    );
+    assert!(text.contains(unclear), "{text}");
 }
 
 #[test]
