@@ -106,8 +106,7 @@ impl Predictor<'_> {
                 rate: Some(rate),
             }
         });
-        let nodes = nodes.collect();
-        Ok(Run::predicted(name, work, &reckoned, nodes))
+        Ok(Run::predicted(name, work, &reckoned, nodes.collect()))
     }
 }
 
