@@ -254,6 +254,35 @@ pub fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
     path
 }
 
+/// Writes a program, such as a script, into a folder; its path. Everybody may run it.
+///
+/// Another process writes it: of a file that this one has open, a copy is open in whatever another test of it starts at the same
+/// moment, and nobody can run a program that is open for writing.
+///
+/// # Panics
+/// If it cannot be written.
+pub fn write_program(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(&path).stdin(Stdio::piped());
+    let mut child = shell.spawn().unwrap_or_else(|e| panic!("{shell:?}: {e}"));
+    let written = child.stdin.take().map(|mut to| to.write_all(content.as_ref()));
+    assert!(child.wait().is_ok_and(|status| status.success()), "{path:?}: {written:?}");
+    path
+}
+
+/// Copies a program into a folder, as [`write_program`] writes one; its path.
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn copy_program(program: &str, folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let mut copy = Command::new("cp");
+    let status = copy.arg(program).arg(&path).status();
+    assert!(status.as_ref().is_ok_and(std::process::ExitStatus::success), "{copy:?}: {status:?}");
+    path
+}
+
 /// A nodes file with local nodes of so many PEs each, named `a`, `b`, ….
 ///
 /// # Panics

@@ -1,7 +1,7 @@
 //! All applications over test hosts whose network is disturbed.
 
 use harness::testbed::Testbed;
-use harness::{Done, Running, is_alive, let_pass, nodes_at, start, wait_for, write};
+use harness::{Done, Running, copy_program, is_alive, let_pass, nodes_at, start, wait_for, write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,7 @@ impl Applications {
         let bed = Testbed::up(name, &hosts.iter().map(spec).collect::<String>())?;
         let folder = tempfile::tempdir().expect("a folder for the test");
         // Not `metachare`: a run makes a folder of that name for its socket.
-        let program = folder.path().join("program");
-        std::fs::copy(env!("CARGO_BIN_EXE_metachare-under-test"), &program).expect("a copy of the program");
+        let program = copy_program(env!("CARGO_BIN_EXE_metachare-under-test"), folder.path(), "program");
         let hosts = hosts.iter().map(ToString::to_string).collect();
         Some(Self { bed, folder, program, hosts })
     }

@@ -7,7 +7,7 @@ mod restarted;
 mod slow;
 
 use harness::testbed::Testbed;
-use harness::{Done, Running, after, is_alive, let_pass, nodes_at, start, wait_for, write};
+use harness::{Done, Running, after, copy_program, is_alive, let_pass, nodes_at, start, wait_for, write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,7 @@ impl Bed {
     fn new(name: &str) -> Option<Self> {
         let bed = Testbed::up(name, HOSTS)?;
         let folder = tempfile::tempdir().expect("a folder for the test");
-        let program = folder.path().join("stencil2d");
-        std::fs::copy(env!("CARGO_BIN_EXE_stencil2d"), &program).expect("a copy of the program");
+        let program = copy_program(env!("CARGO_BIN_EXE_stencil2d"), folder.path(), "stencil2d");
         let node = |host: &str| {
             format!(
                 "[[node]]\nname = \"{host}\"\nhost = \"{host}\"\npes = 1\nbinary = {:?}\n",

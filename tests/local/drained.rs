@@ -2,9 +2,8 @@
 
 use super::remote::Bed;
 use super::{METACHARE, MISBEHAVING, command, run};
-use harness::{after, is_alive, local_nodes, signal, start, wait_for, wait_for_work, write};
+use harness::{after, is_alive, local_nodes, signal, start, wait_for, wait_for_work, write, write_program};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 /// Prints what checkpoints hold, in the order of kinds and PEs.
 const READER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/reader.py");
@@ -207,8 +206,7 @@ fn the_driver_goes_on_while_the_process_of_a_node_starts() {
     local_nodes(folder, &[1, 1]);
     let called = folder.join("called");
     let slow = format!("#!/bin/sh\ntouch {called:?}\nsleep 4\nexec {MISBEHAVING} \"$@\"\n");
-    let slow = write(folder, "slow", &slow);
-    fs::set_permissions(&slow, fs::Permissions::from_mode(0o755)).unwrap();
+    let slow = write_program(folder, "slow", &slow);
     write(folder, "more.toml", &format!("[[node]]\nname = \"c\"\npes = 1\nbinary = {slow:?}\n"));
     let words = ["run", "asking", "--seconds", "12", "--balance", "greedy", "--speed", "equal"];
     let running = start(&mut command(MISBEHAVING, folder, &words));

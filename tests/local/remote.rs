@@ -4,12 +4,12 @@
 use crate::{END, LONG, METACHARE, STENCIL, command};
 use harness::{
     Done, is_alive, nodes_at, parent, processes_with, signal, start, wait_for, wait_for_work, write,
+    write_program,
 };
 use runtime::buffer::Buffer;
 use runtime::checkpoint::{About, Kind, Record, Store};
 use runtime::envelope::Packed;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -86,8 +86,7 @@ impl Bed {
         // An executable for the AArch64, or another one where that is ours.
         let machine: &[u8] = if cfg!(target_arch = "aarch64") { &[0x3e, 0] } else { &[0xb7, 0] };
         let elf = [&b"\x7fELF\x02\x01\x01"[..], &[0; 9], &[2, 0], machine, &[0; 64]].concat();
-        fs::write(bed.path().join("alien"), elf).expect("a file in it");
-        make_executable(&bed.path().join("alien"));
+        bed.executable("alien", elf);
         bed
     }
 
@@ -95,8 +94,8 @@ impl Bed {
         self.0.path()
     }
 
-    fn executable(&self, name: &str, text: &str) {
-        make_executable(&write(self.path(), name, text));
+    fn executable(&self, name: &str, content: impl AsRef<[u8]>) {
+        write_program(self.path(), name, content);
     }
 
     /// A nodes file with one node, named as its host.
@@ -123,10 +122,6 @@ impl Bed {
         let part = self.path().to_string_lossy().into_owned();
         wait_for("everything to end", || processes_with(&part).is_empty().then_some(()));
     }
-}
-
-fn make_executable(path: &Path) {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).expect("a file of ours");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `--speed auto|measured|cached|equal|file`, what is kept of measurements, and `nodes speed`.
 
 use super::{METACHARE, nodes_of_speed, report, run};
-use harness::{after, write};
+use harness::{after, write, write_program};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -129,11 +129,9 @@ fn another_executable_is_measured_anew() {
     product(path, "measured", &[]);
     doctor(path, now_s(), made_up());
     // The same program with one byte more is another one, as far as anybody can tell.
-    let other = path.join("other");
     let mut bytes = std::fs::read(METACHARE).unwrap();
     bytes.push(0);
-    std::fs::write(&other, bytes).unwrap();
-    std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let other = write_program(path, "other", bytes);
     let words = ["run", "matmul", "--algorithm", "conventional", "--n", "400", "--speed", "cached"];
     let mut command = std::process::Command::new(other);
     command.args(words).args(["--report", "run.json"]).current_dir(path).env("XDG_CACHE_HOME", path);

@@ -4,9 +4,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
-use harness::{skipped, write};
+use harness::{skipped, write, write_program};
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -125,9 +124,7 @@ fn examples_are_short() {
 fn plan(python: &Path, programs: &[(&str, String)]) -> String {
     let folder = tempfile::tempdir().unwrap();
     for (name, script) in programs {
-        let path = folder.path().join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(folder.path(), name, format!("#!/bin/sh\n{script}\n"));
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/package");
     let mut command = Command::new(python);
@@ -175,14 +172,12 @@ fn packages_have_the_version_of_their_program_and_texts_without_links_to_what_is
     let Some(python) = python() else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/package");
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("program");
     for (told, version) in [
         ("metachare 1.2.3 (abcdef012)", Some("1.2.3+git.abcdef012")),
         ("metachare 1.2.3", Some("1.2.3")),
         ("hello", None),
     ] {
-        std::fs::write(&program, format!("#!/bin/sh\necho '{told}'\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = write_program(folder.path(), "program", format!("#!/bin/sh\necho '{told}'\n"));
         // Python would leave what it has compiled in the repository.
         let output =
             Command::new(&python).args(["-B", "-c", PARTS]).arg(&script).arg(&program).output().unwrap();

@@ -8,7 +8,6 @@ mod source;
 use documents::Document;
 use rules::SourceFile;
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -124,6 +123,11 @@ fn unwrap_stays_in_tests() {
 }
 
 #[test]
+fn no_test_has_a_program_open_for_writing() {
+    check(sources().iter(), rules::programs_are_written_by_the_harness);
+}
+
+#[test]
 fn nothing_is_left_over() {
     check(sources().iter(), rules::no_leftovers);
 }
@@ -132,9 +136,7 @@ fn nothing_is_left_over() {
 fn scripts_say_what_they_do_without_building_anything() {
     let folder = tempfile::tempdir().unwrap();
     for tool in ["cargo", "apt-get", "python3"] {
-        let path = folder.path().join(tool);
-        std::fs::write(&path, "#!/bin/sh\ntouch \"$0.was-run\"\nexit 1\n").unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        harness::write_program(folder.path(), tool, "#!/bin/sh\ntouch \"$0.was-run\"\nexit 1\n");
     }
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());
     for script in [

@@ -244,6 +244,18 @@ pub(crate) fn no_leftovers(file: &SourceFile) -> Vec<String> {
         .collect()
 }
 
+/// A test that writes a program itself cannot run it while another test of its process starts one, which has the file open, too.
+pub(crate) fn programs_are_written_by_the_harness(file: &SourceFile) -> Vec<String> {
+    let is_test = file.path.starts_with("tests/") && !file.path.starts_with("tests/harness/");
+    // In halves, so that this file does not break its own rule.
+    let marks = [concat!("from_", "mode(0o7"), concat!("fs::", "copy(env!"), concat!("fs::", "copy(STENCIL")];
+    let lines = (1..).zip(file.text.lines());
+    lines
+        .filter(|(_, line)| is_test && marks.iter().any(|mark| line.contains(mark)))
+        .map(|(number, _)| file.finding(number, "use `write_program` or `copy_program` of the harness"))
+        .collect()
+}
+
 /// State of chares travels whole: a field that serde skips would be lost whenever its chare moves. Options and results are no
 /// state.
 pub(crate) fn state_travels(file: &SourceFile) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Another user of the same machine: what they have prepared is neither run nor believed nor written to, and they see
 //! nothing of a run. Needs root, which can play two users; in CI (`CI=true`) that is insisted on.
 
-use harness::{Done, local_nodes, start, wait_for, wait_for_work, write};
+use harness::{Done, copy_program, local_nodes, start, wait_for, wait_for_work, write, write_program};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
@@ -73,8 +73,7 @@ fn a_program_that_another_user_has_prepared_in_the_cache_is_not_run() {
             give_away(path);
         }
         staged.ancestors().take_while(|path| *path != shared).for_each(give_away);
-        let ssh = write(folder.path(), "ssh", FAKE_SSH);
-        set_mode(&ssh, 0o755);
+        let ssh = write_program(folder.path(), "ssh", FAKE_SSH);
         let node = format!(
             "[[node]]\nname = \"a\"\nhost = \"h\"\nlaunch = \"ssh\"\npes = 1\nenv = {{ XDG_CACHE_HOME = {cache:?} }}\n"
         );
@@ -163,8 +162,7 @@ fn another_user_sees_nothing_of_a_run() {
     let home = tempfile::tempdir().unwrap();
     set_mode(home.path(), 0o755);
     let secret = format!("secret-of-{}", std::process::id());
-    let ssh = write(folder.path(), "ssh", FAKE_SSH);
-    set_mode(&ssh, 0o755);
+    let ssh = write_program(folder.path(), "ssh", FAKE_SSH);
     let node = format!(
         "[[node]]\nname = \"a\"\nhost = \"h\"\nlaunch = \"ssh\"\npes = 1\nbinary = {STENCIL:?}\n\
          env = {{ TOKEN = {secret:?} }}\n"
@@ -183,8 +181,7 @@ fn another_user_sees_nothing_of_a_run() {
     assert_eq!(nodes.len(), 1);
     assert_eq!(harness::processes_with(&secret), [0; 0], "a value of `env` stands in a command line");
     // As the other user, with a copy of the program that they may run.
-    let program = folder.path().join("watcher");
-    fs::copy(STENCIL, &program).unwrap();
+    let program = copy_program(STENCIL, folder.path(), "watcher");
     let as_other = |program: &Path, words: &[&str]| {
         let mut command = Command::new(program);
         command.args(words).current_dir("/").env("XDG_RUNTIME_DIR", home.path());
@@ -204,8 +201,7 @@ fn a_limit_of_processes_is_told_in_one_sentence() {
     let Some(folder) = folder() else { return };
     local_nodes(folder.path(), &[1, 1]);
     give_away(folder.path());
-    let program = folder.path().join("program");
-    fs::copy(STENCIL, &program).unwrap();
+    let program = copy_program(STENCIL, folder.path(), "program");
     for limit in 1..30 {
         let line = format!("ulimit -u {limit} || exit 9; exec {} run --steps 3 --quiet", program.display());
         // A user of this limit's own, whose processes nobody else counts.
