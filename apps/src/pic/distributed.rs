@@ -33,8 +33,8 @@ impl Entry<Part<Bands>> for Region {
     fn receive(&mut self, part: Part<Bands>, ctx: &mut Ctx<'_, Self>) {
         self.spectrum.bands.hold(part);
         while let Some(bands) = self.spectrum.bands.take(ctx) {
-            let field = self.transform_back(&bands, ctx);
-            self.take_step(&field, ctx);
+            let potential = self.transform_back(&bands, ctx);
+            self.take_step(&potential, ctx);
         }
     }
 }
@@ -79,52 +79,42 @@ impl Region {
         });
     }
 
-    /// From the columns of all in this region's rows to the accelerations in these.
+    /// From the columns of all in this region's rows to the potential in these.
     fn solve_rows(&mut self, lines: &[Lines], ctx: &mut Ctx<'_, Self>) {
         let (problem, _) = self.known(ctx);
         let (rows, nx) = (rows_of(&problem, ctx.index()), problem.cells[0]);
         let Spectrum { bands, account, solver, .. } = &mut self.spectrum;
         let solver = solver.get_or_insert_with(|| Solver::new(&problem));
-        let mut along_x = vec![Wave::default(); rows.len() * nx];
+        let mut spectrum = vec![Wave::default(); rows.len() * nx];
         for (region, Lines(part)) in (0..).zip(lines) {
             let range = problem.strip(region).range();
             let of_rows = part.chunks_exact(2 * range.len());
-            for (row, part) in along_x.chunks_exact_mut(nx).zip(of_rows) {
+            for (row, part) in spectrum.chunks_exact_mut(nx).zip(of_rows) {
                 row[range.clone()].iter_mut().zip(waves(part)).for_each(|(to, wave)| *to = wave);
             }
         }
-        let mut along_y = along_x.clone();
-        let both = along_x.chunks_exact_mut(nx).zip(along_y.chunks_exact_mut(nx));
-        for (number, (along_x, along_y)) in rows.clone().zip(both) {
-            account.add_row(solver.row(number, along_x, along_y));
-            solver.row_back(along_y);
+        for (number, row) in rows.zip(spectrum.chunks_exact_mut(nx)) {
+            account.add_row(solver.row(number, row));
         }
         bands.send(ctx, |region| {
             let mut part = Vec::new();
-            for row in 0..rows.len() {
-                for of_axis in [&along_x, &along_y] {
-                    let wanted = columns(&problem, region).map(|column| of_axis[row * nx + column]);
-                    part.extend(numbers(wanted));
-                }
+            for row in spectrum.chunks_exact(nx) {
+                part.extend(numbers(columns(&problem, region).map(|column| row[column])));
             }
             Bands(part.into())
         });
     }
 
-    /// The field in the region's columns and the one behind them.
+    /// The potential in the region's columns and those around them.
     fn transform_back(&mut self, bands: &[Bands], ctx: &mut Ctx<'_, Self>) -> Vec<f64> {
         let (problem, _) = self.known(ctx);
-        let width = problem.strip(ctx.index()).columns + 1;
+        let width = columns(&problem, ctx.index()).count();
         let solver = self.spectrum.solver.get_or_insert_with(|| Solver::new(&problem));
-        let rows: Vec<Vec<Wave>> = bands
-            .iter()
-            .flat_map(|Bands(part)| part.chunks_exact(4 * width))
-            .map(|row| waves(row).collect())
-            .collect();
-        let mut field = Vec::with_capacity(2 * width * (problem.cells[1] + 1));
+        let spectrum: Vec<Wave> = bands.iter().flat_map(|Bands(part)| waves(part)).collect();
+        let mut potential = Vec::with_capacity(width * problem.cells[1]);
         for column in 0..width {
-            solver.column_back(|row| (rows[row][column], rows[row][width + column]), &mut field);
+            solver.column_back(|row| spectrum[row * width + column], &mut potential);
         }
-        field
+        potential
     }
 }

@@ -12,10 +12,11 @@ use chares::loadbalance::{Items, PartitionError, placement};
 const PARTICLE_BYTES: u64 = 32 + 8 + 8 + 16;
 /// Bytes of a particle on its way.
 const SENT_BYTES: f64 = 32.0;
-/// Bytes for each point of a grid: a sum of charge, and two accelerations.
+/// Bytes for each point of a grid: a sum of charge, a potential, and two accelerations.
 const CHARGE_BYTES: u64 = 8;
+const POTENTIAL_BYTES: u64 = 8;
 const FIELD_BYTES: u64 = 16;
-/// Bytes for each point of the whole grid where the field is solved for: sums, spectra and accelerations, those that are sent
+/// Bytes for each point of the whole grid where the field is solved for: sums, a spectrum and potentials, those that are sent
 /// among them.
 const SOLVER_BYTES: u64 = 160;
 /// Chares of each PE if nobody says how many, and the fewest columns of one.
@@ -71,7 +72,7 @@ impl<'a> Plan<'a> {
     /// Bytes that a node exchanges in a step, which has this part of all columns or particles.
     fn exchanged(&self, part: f64, has_solver: bool) -> Bytes {
         let (problem, grid) = (self.problem, self.problem.grid() as f64);
-        let (charge, field) = (CHARGE_BYTES as f64 * grid, FIELD_BYTES as f64 * grid);
+        let (charge, field) = (CHARGE_BYTES as f64 * grid, POTENTIAL_BYTES as f64 * grid);
         if part == 0.0 || part == 1.0 {
             return Bytes::default();
         }
@@ -80,10 +81,10 @@ impl<'a> Plan<'a> {
             // What others have, or its own.
             Scheme::Regions if has_solver => (charge * (1.0 - part), field * (1.0 - part)),
             Scheme::Regions => (charge * part, field * part),
-            // Half a spectrum of pairs of numbers there, two halves back.
+            // Half a spectrum of pairs of numbers there, and one back.
             Scheme::Distributed => {
                 let elsewhere = part * (1.0 - part);
-                let bytes = 3.0 * elsewhere * field / 2.0;
+                let bytes = 2.0 * elsewhere * field;
                 return Bytes { sent: bytes + self.crossing(), received: bytes + self.crossing() };
             }
         };
@@ -134,8 +135,9 @@ impl Work for Plan<'_> {
             let has_solver = problem.scheme != Scheme::Distributed && node.contains(&solver);
             let chares = pes.iter().filter(|pe| node.contains(pe)).count() as u64;
             let grids = if is_fixed {
-                // Its own sums and those that are on their way, for each chare; one field for all.
-                points * (3 * CHARGE_BYTES * chares + 2 * FIELD_BYTES)
+                // Sums at the corners of cells and those that are on their way, and accelerations, for each chare; one potential
+                // for all.
+                points * ((6 * CHARGE_BYTES + FIELD_BYTES) * chares + 2 * POTENTIAL_BYTES)
             } else {
                 (points as f64 * part) as u64 * 2 * (2 * CHARGE_BYTES + 4 * FIELD_BYTES)
             };

@@ -4,9 +4,11 @@
 //!
 //! The electrons' density is real: of its spectrum the rows from 0 to half of the cells along y say all. Differences stand for
 //! derivatives: of second order, as the shape of the particles is.
+//!
+//! What is solved for is the potential; who has particles takes its differences. It is half as much to send as accelerations.
 
 use super::numbers::sine;
-use super::problem::{Problem, Strip};
+use super::problem::Problem;
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftPlannerScalar};
 use std::fmt;
@@ -21,9 +23,7 @@ pub struct Solver {
     mode: usize,
     /// Density relative to the mean, of a sum of charge.
     density: f64,
-    /// What a difference over two cells does to a wave, for each along x and y, with the units of acceleration.
-    slopes: [Vec<f64>; 2],
-    /// What the Laplacian does, without its sign.
+    /// What the Laplacian does to a wave, for each along x and y, without its sign.
     curvatures: [Vec<f64>; 2],
     along_x: Plans,
     along_y: Plans,
@@ -66,9 +66,8 @@ pub struct Energy {
 /// The field of a whole grid.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Solved {
-    /// Accelerations along x and y at each point, in cells per step squared: column after column, each with the first again
-    /// behind the last, as have the rows in them.
-    pub accelerations: Vec<f64>,
+    /// What an electron has of energy at each point, column after column.
+    pub potential: Vec<f64>,
     /// Of all rows together.
     pub energy: Energy,
 }
@@ -77,15 +76,11 @@ impl Solver {
     /// For a problem's grid.
     #[must_use]
     pub fn new(problem: &Problem) -> Self {
-        let Problem { cells, dt, .. } = *problem;
+        let cells = problem.cells;
         let sides = problem.cell();
         let of_axis = |axis: usize, of: &dyn Fn(f64) -> f64| -> Vec<f64> {
             let count = cells[axis] as f64;
             (0..cells[axis]).map(|wave| of(wave as f64 / count)).collect()
-        };
-        let slope = |axis: usize| {
-            let unit = dt * dt / (sides[axis] * sides[axis]);
-            of_axis(axis, &|turns| sine(turns) * unit)
         };
         let curvature = |axis: usize| of_axis(axis, &|turns| (2.0 * sine(turns / 2.0) / sides[axis]).powi(2));
         let (along_x, along_y) = (Plans::new(cells[0]), Plans::new(cells[1]));
@@ -94,7 +89,6 @@ impl Solver {
             cells,
             mode: problem.mode as usize,
             density: problem.grid() as f64 / problem.charge() as f64,
-            slopes: [slope(0), slope(1)],
             curvatures: [curvature(0), curvature(1)],
             along_x,
             along_y,
@@ -119,19 +113,18 @@ impl Solver {
         self.column[..rows].iter().enumerate().for_each(|(row, wave)| to(row, *wave));
     }
 
-    /// From a row of the spectrum along y of the density to the same row of the accelerations along x, into which `row` is
-    /// turned, and along y.
-    pub fn row(&mut self, number: usize, row: &mut [Wave], along_y: &mut [Wave]) -> Energy {
+    /// Turns a row of the spectrum along y of the density into the same row of the potential.
+    pub fn row(&mut self, number: usize, row: &mut [Wave]) -> Energy {
         self.along_x.there.process_with_scratch(row, &mut self.scratch);
         let points = (self.cells[0] * self.cells[1]) as f64;
         let is_alone = number == 0 || 2 * number == self.cells[1];
         let twice = if is_alone { 1.0 } else { 2.0 };
         let mut energy = Energy::default();
-        for (at, (wave, along_y)) in row.iter_mut().zip(along_y).enumerate() {
+        for (at, wave) in row.iter_mut().enumerate() {
             let curvature = self.curvatures[0][at] + self.curvatures[1][number];
             // The ions have the mean of the density.
             if curvature == 0.0 {
-                (*wave, *along_y) = Default::default();
+                *wave = Wave::default();
                 continue;
             }
             let potential = *wave / (points * curvature);
@@ -140,62 +133,46 @@ impl Solver {
             if number == 0 && (at == self.mode || at + self.mode == self.cells[0]) {
                 energy.mode += of_wave;
             }
-            let turned = Wave::new(-potential.im, potential.re);
-            *wave = turned * -self.slopes[0][at];
-            *along_y = turned * -self.slopes[1][number];
+            *wave = potential;
         }
         self.along_x.back.process_with_scratch(row, &mut self.scratch);
         energy
     }
 
-    /// The way back along x of the accelerations along y.
-    pub fn row_back(&mut self, along_y: &mut [Wave]) {
-        self.along_x.back.process_with_scratch(along_y, &mut self.scratch);
-    }
-
-    /// The accelerations in a column, from those rows of it that say all, along x and y; behind them those of the first point
-    /// again.
-    pub fn column_back(&mut self, of_row: impl Fn(usize) -> (Wave, Wave), to: &mut Vec<f64>) {
+    /// The potential in a column, from those rows of it that say all.
+    pub fn column_back(&mut self, of_row: impl Fn(usize) -> Wave, to: &mut Vec<f64>) {
         let cells = self.cells[1];
-        // Both are real: one transform takes both, as real and as imaginary part.
         for row in 0..=cells / 2 {
-            let (x, y) = of_row(row);
-            self.column[row] = Wave::new(x.re - y.im, x.im + y.re);
+            let wave = of_row(row);
             let is_alone = row == 0 || 2 * row == cells;
             if is_alone {
                 // What is not real there is rounding.
-                self.column[row] = Wave::new(x.re, y.re);
+                self.column[row] = Wave::new(wave.re, 0.0);
             } else {
-                self.column[cells - row] = Wave::new(x.re + y.im, y.re - x.im);
+                (self.column[row], self.column[cells - row]) = (wave, wave.conj());
             }
         }
         self.along_y.back.process_with_scratch(&mut self.column, &mut self.scratch);
-        to.extend(self.column.iter().flat_map(|wave| [wave.re, wave.im]));
-        to.extend([self.column[0].re, self.column[0].im]);
+        to.extend(self.column.iter().map(|wave| wave.re));
     }
 
     /// The field of the charge of a whole grid, column after column.
     #[must_use]
     pub fn solve(&mut self, charge: &[i64]) -> Solved {
         let ([columns, cells], rows) = (self.cells, self.rows());
-        let mut along_x = vec![Wave::default(); rows * columns];
-        let mut along_y = along_x.clone();
+        let mut spectrum = vec![Wave::default(); rows * columns];
         for (column, charge) in charge.chunks_exact(cells).enumerate() {
-            self.column_there(charge, |row, wave| along_x[row * columns + column] = wave);
+            self.column_there(charge, |row, wave| spectrum[row * columns + column] = wave);
         }
         let mut energy = Energy::default();
-        let both = along_x.chunks_exact_mut(columns).zip(along_y.chunks_exact_mut(columns));
-        for (number, (along_x, along_y)) in both.enumerate() {
-            energy.add(self.row(number, along_x, along_y));
-            self.row_back(along_y);
+        for (number, row) in spectrum.chunks_exact_mut(columns).enumerate() {
+            energy.add(self.row(number, row));
         }
-        let mut accelerations = Vec::with_capacity(2 * (columns + 1) * (cells + 1));
+        let mut potential = Vec::with_capacity(columns * cells);
         for column in 0..columns {
-            let of_row = |row: usize| (along_x[row * columns + column], along_y[row * columns + column]);
-            self.column_back(of_row, &mut accelerations);
+            self.column_back(|row| spectrum[row * columns + column], &mut potential);
         }
-        accelerations.extend_from_within(..2 * (cells + 1));
-        Solved { accelerations, energy }
+        Solved { potential, energy }
     }
 }
 
@@ -207,11 +184,50 @@ impl Energy {
     }
 }
 
-impl Solved {
-    /// The accelerations in these columns and the one behind them.
+/// Accelerations from potentials: differences over two cells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Differences {
+    cells: usize,
+    units: [f64; 2],
+}
+
+impl Differences {
+    /// For a problem's grid.
     #[must_use]
-    pub fn of(&self, strip: Strip, cells: usize) -> &[f64] {
-        let column = 2 * (cells + 1);
-        &self.accelerations[strip.first * column..(strip.first + strip.columns + 1) * column]
+    pub fn new(problem: &Problem) -> Self {
+        let unit = |side: f64| -0.5 * (problem.dt / side).powi(2);
+        Self { cells: problem.cells[1], units: problem.cell().map(unit) }
+    }
+
+    /// Accelerations along x and y at each point of so many columns, in cells per step squared, column after column, each with
+    /// its first point again behind the last. `potential` has that of these columns, of the one before and of the one behind
+    /// them, by numbers from 0.
+    pub fn accelerations<'a>(
+        &self,
+        columns: usize,
+        potential: impl Fn(usize) -> &'a [f64],
+        to: &mut Vec<f64>,
+    ) {
+        let Self { cells, units: [of_x, of_y] } = *self;
+        to.clear();
+        to.reserve(2 * columns * (cells + 1));
+        for column in 0..columns {
+            let (left, here, right) = (potential(column), potential(column + 1), potential(column + 2));
+            let at = |row: usize, below: usize, above: usize| {
+                [of_x * (right[row] - left[row]), of_y * (here[above] - here[below])]
+            };
+            let first = at(0, cells - 1, 1 % cells);
+            to.extend(first);
+            let beside = left[1..].iter().zip(&right[1..]);
+            to.extend(
+                beside.zip(here.windows(3)).flat_map(|((left, right), around)| {
+                    [of_x * (right - left), of_y * (around[2] - around[0])]
+                }),
+            );
+            if cells > 1 {
+                to.extend(at(cells - 1, cells - 2, 0));
+            }
+            to.extend(first);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The chare that solves for the field of all, where that is done at one place: sums of charge come, accelerations go.
+//! The chare that solves for the field of all, where that is done at one place: sums of charge come, the potential goes.
 //!
 //! Transforms of a grid are a hundredth of the time of its particles, so all wait less for one fast PE than for exchanges
 //! between many; and there is one who rounds.
@@ -8,6 +8,7 @@ use super::field::{Solved, Solver};
 use super::figures::{Account, Figures};
 use super::problem::{Problem, Scheme};
 use super::region::{Region, Slab, WILD};
+use super::spectrum::columns;
 use chares::{Array, Bulk, Callback, Chare, Ctx, Cx as _, Entry, Inbox, Readonly, Scratch};
 use serde::{Deserialize, Serialize};
 
@@ -113,12 +114,15 @@ impl Poisson {
     fn hand_out(&self, problem: &Problem, regions: Array<Region>, solved: &Solved, ctx: &mut Ctx<'_, Self>) {
         let step = self.step;
         if problem.scheme == Scheme::Fixed {
-            return regions.broadcast(ctx, Slab { step, field: Bulk::from_slice(&solved.accelerations) });
+            return regions.broadcast(ctx, Slab { step, potential: Bulk::from_slice(&solved.potential) });
         }
         let cells = problem.cells[1];
-        regions.scatter(ctx, |region| Slab {
-            step,
-            field: Bulk::from_slice(solved.of(problem.strip(region), cells)),
+        regions.scatter(ctx, |region| {
+            let of = |column: usize| &solved.potential[column * cells..(column + 1) * cells];
+            Slab {
+                step,
+                potential: columns(problem, region).flat_map(of).copied().collect::<Vec<_>>().into(),
+            }
         });
     }
 }

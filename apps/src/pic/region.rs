@@ -6,12 +6,13 @@
 //! heard from all.
 
 use super::charge::{Charge, Columns};
+use super::field::Differences;
 use super::figures::{Account, Figures};
 use super::look::Look;
 use super::particles::{Particles, Pushed, Pushing, around, cell_of};
 use super::problem::{Problem, Scheme};
 use super::requests::{Collect, Counts, Density, Digest, DigestOf, Fastest, PhaseSpace};
-use super::spectrum::{Bands, Guard, Lines, Spectrum};
+use super::spectrum::{Bands, Guard, Lines, Spectrum, columns};
 use chares::{Bulk, Callback, Chare, Ctx, Cx as _, Element, Entry, Inbox, Max, Part, Readonly, Scratch};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -42,6 +43,7 @@ pub struct Region {
     passing: Particles,
     pub(super) spectrum: Spectrum,
     leaving: Scratch<Vec<u32>>,
+    accelerations: Scratch<Vec<f64>>,
 }
 
 /// What every region is made with.
@@ -68,13 +70,14 @@ pub struct ToPoisson {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Go;
 
-/// The field of a step in a region's columns and in the one behind them.
+/// The field of a step.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Slab {
     /// The step.
     pub step: u32,
-    /// Accelerations, as [`super::field::Solved`] has them.
-    pub field: Bulk<f64>,
+    /// The potential, column after column: of the whole grid if particles stay, or else in the region's columns and those around
+    /// them.
+    pub potential: Bulk<f64>,
 }
 
 /// Particles that leave a region after a step, perhaps none.
@@ -112,6 +115,7 @@ impl Chare for Region {
             passing: Particles::default(),
             spectrum: Spectrum::default(),
             leaving: Scratch::default(),
+            accelerations: Scratch::default(),
         }
     }
 }
@@ -126,11 +130,11 @@ impl Entry<Go> for Region {
 }
 
 impl Entry<Slab> for Region {
-    fn receive(&mut self, Slab { step, field }: Slab, ctx: &mut Ctx<'_, Self>) {
+    fn receive(&mut self, Slab { step, potential }: Slab, ctx: &mut Ctx<'_, Self>) {
         if step != self.step {
             return ctx.fail("a field came that is not of this step");
         }
-        self.take_step(&field, ctx);
+        self.take_step(&potential, ctx);
     }
 }
 
@@ -162,9 +166,20 @@ impl Region {
         (problem, pushing)
     }
 
-    /// Moves the particles, and sends those away that leave.
-    pub(super) fn take_step(&mut self, field: &[f64], ctx: &mut Ctx<'_, Self>) {
+    /// Moves the particles in a potential, as [`Slab`] has it, and sends those away that leave.
+    pub(super) fn take_step(&mut self, potential: &[f64], ctx: &mut Ctx<'_, Self>) {
         let (problem, pushing) = self.known(ctx);
+        let ([nx, ny], is_whole) = (problem.cells, problem.scheme == Scheme::Fixed);
+        let given = if is_whole { nx } else { columns(&problem, ctx.index()).count() };
+        if potential.len() != given * ny {
+            return ctx.fail("a field came that is not of this region");
+        }
+        let of_column = |column: usize| {
+            let column = if is_whole { (column + nx - 1) % nx } else { column };
+            &potential[column * ny..(column + 1) * ny]
+        };
+        let here = problem.strip(ctx.index()).columns + 1;
+        Differences::new(&problem).accelerations(here, of_column, &mut self.accelerations);
         if self.step % SORT_EVERY == SORT_EVERY - 1 {
             self.particles.sort(&pushing);
         }
@@ -172,7 +187,8 @@ impl Region {
         leaving.clear();
         let grid = self.grid.as_mut_slice();
         grid.fill(0);
-        self.pushed = self.particles.advance(&pushing, (field, self.step == 0), grid, &mut leaving);
+        self.pushed =
+            self.particles.advance(&pushing, (&self.accelerations, self.step == 0), grid, &mut leaving);
         self.step += 1;
         if problem.scheme == Scheme::Distributed {
             let mut account = self.spectrum.account(problem.cells[1]);

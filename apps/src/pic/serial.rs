@@ -1,6 +1,6 @@
 //! The same by one thread in one page: what runs are compared with.
 
-use super::field::Solver;
+use super::field::{Differences, Solver};
 use super::figures::{Account, Figures};
 use super::particles::{Particles, Pushing, around};
 use super::problem::{Problem, Scheme};
@@ -37,7 +37,10 @@ impl Serial {
         let mut account = Account::of(&charge, problem.cells[1]);
         account.add_row(solved.energy);
         grid.fill(0);
-        let pushed = particles.advance(pushing, (&solved.accelerations, *step == 0), grid, &mut Vec::new());
+        let ([nx, ny], mut field) = (problem.cells, Vec::new());
+        let of_column = |column: usize| &solved.potential[(column + nx - 1) % nx * ny..][..ny];
+        Differences::new(problem).accelerations(nx + 1, of_column, &mut field);
+        let pushed = particles.advance(pushing, (&field, *step == 0), grid, &mut Vec::new());
         (account.step, account.kinetic) = (*step, pushed.kinetic);
         *step += 1;
         (!pushed.is_wild).then(|| account.figures(problem))

@@ -32,8 +32,8 @@ pub struct Guard {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lines(pub(super) Bulk<f64>);
 
-/// The accelerations in the rows of a region, in the columns of another and the one behind them: real and imaginary parts along
-/// x, then along y, row after row.
+/// The potential in the rows of a region, in the columns of another and those around them: real and imaginary parts, row after
+/// row.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bands(pub(super) Bulk<f64>);
 
@@ -60,9 +60,10 @@ pub(super) fn rows_of(problem: &Problem, region: u32) -> Range<usize> {
     bound(region as usize)..bound(region as usize + 1)
 }
 
-/// The columns of a region and the one behind them.
+/// The columns whose potential a region needs: its own, the one before and two behind them, for accelerations there and in the
+/// first one behind.
 pub(super) fn columns(problem: &Problem, region: u32) -> impl Iterator<Item = usize> {
     let Strip { first, columns } = problem.strip(region);
     let all = problem.cells[0];
-    (first..=first + columns).map(move |column| column % all)
+    (first + all - 1..=first + all + columns + 1).map(move |column| column % all)
 }
