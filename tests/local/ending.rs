@@ -108,7 +108,7 @@ fn a_time_limit_counts_from_the_start_of_the_nodes() {
 fn a_run_is_saved_before_its_time_limit_however_long_its_nodes_take_to_start() {
     let bed = Bed::new();
     let local = "[[node]]\nname = \"here\"\npes = 1\n";
-    write(bed.path(), "nodes.toml", &[local, &bed.node("late", "")].concat());
+    write(bed.path(), "nodes.toml", &[local, &bed.node("late", &format!("binary = {METACHARE:?}"))].concat());
     let words = "run imbalance --chares 24 --steps 1000000 --work 20000 --speed equal --time-limit 20";
     let words: Vec<&str> = words.split(' ').chain(["--checkpoint", "saved"]).collect();
     let done = start(&mut bed.command(METACHARE, &words)).done();

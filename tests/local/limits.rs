@@ -1,8 +1,8 @@
 //! What the system does not give: file sizes, descriptors, memory. Each lack is told in one sentence, and nothing half
 //! is left.
 
-use crate::{METACHARE, MISBEHAVING, STENCIL, command};
-use harness::{Done, local_nodes, signal, start, wait_for};
+use crate::{METACHARE, MISBEHAVING, STENCIL, command, run};
+use harness::{Done, local_nodes, signal, start, wait_for, write, write_program};
 use std::path::{Path, PathBuf};
 
 /// Runs the program under a limit of the shell.
@@ -64,10 +64,13 @@ fn limits_that_permit_no_run_are_told_in_one_sentence() {
 #[test]
 fn a_node_that_gets_no_more_memory_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    local_nodes(folder.path(), &[1, 1]);
-    // Each node would have to hold about 190 MB.
-    let words = format!("{METACHARE} run matmul --n 4000 --speed equal --quiet");
-    let done = limited("-v 150000", folder.path(), &words);
+    // Each node would have to hold about 190 MB. The launcher has no such limit: it would end first if it met one.
+    let limited = format!("#!/bin/sh\nulimit -v 150000\nexec {METACHARE} \"$@\"\n");
+    let limited = write_program(folder.path(), "limited", limited);
+    let node = |name: &str| format!("[[node]]\nname = \"{name}\"\npes = 1\nbinary = {limited:?}\n");
+    write(folder.path(), "nodes.toml", &[node("a"), node("b")].concat());
+    let words = ["run", "matmul", "--n", "4000", "--speed", "equal", "--quiet"];
+    let done = run(METACHARE, folder.path(), &words);
     assert_eq!(done.code, 69, "{done:?}");
     let said = done.last_error();
     let reason = " ran out of memory: the system refused it ";
