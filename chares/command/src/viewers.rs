@@ -35,6 +35,8 @@ impl Viewers {
     /// Whoever is asked for begins to watch. What cannot be had is said, and the run goes on.
     pub(crate) fn of(job: &Job, options: &RunOptions, metrics: Option<TcpListener>) -> Self {
         let hub = Arc::clone(job.hub());
+        // Before anybody can find the run and do what it would warn of.
+        let events = if options.shows_window() { hub.subscribe_to_maps() } else { hub.subscribe() };
         let socket =
             MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
         let recordings = kept(options).map(|(path, form)| Recording::start(&hub, path, form)).collect();
@@ -43,7 +45,6 @@ impl Viewers {
         let requests = RequestSocket::serve(&hub.info().run_id, move |request| asked.ask_driver(request))
             .map_err(|e| tracing::warn!("nothing can be asked of this run: {e}"));
         let (viewed, interrupter, shown) = (Arc::clone(&hub), job.interrupter(), options.clone());
-        let events = if options.shows_window() { hub.subscribe_to_maps() } else { hub.subscribe() };
         let screen = std::thread::Builder::new().name("screen".into());
         let screen = screen.spawn(move || show(events, &viewed, &shown, &interrupter));
         let screen = screen.map_err(|e| warn(&format!("the system has no thread to show the run: {e}"))).ok();

@@ -74,7 +74,8 @@ fn what_chares_did_is_told_of_the_time_after_measuring() {
     Scheduler::new(&node, PeId(0)).run();
     let now_ns = node.now_ns();
     let told = node.pes().said(PeId(0)).take(PeId(0), Some(now_ns));
-    assert!(told.wall_ns <= now_ns - 140_000_000, "{told:?} at {now_ns} ns");
+    // It ends with the last stretch of 20 ms of which half or more is within the budget.
+    assert!(told.wall_ns + 130_000_000 <= now_ns, "{told:?} at {now_ns} ns");
 }
 
 /// A node with one PE whose loads somebody wants to know.
