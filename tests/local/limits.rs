@@ -65,9 +65,9 @@ fn limits_that_permit_no_run_are_told_in_one_sentence() {
 fn a_node_that_gets_no_more_memory_says_so() {
     let folder = tempfile::tempdir().unwrap();
     // Each node would have to hold about 190 MB. The launcher has no such limit: it would end first if it met one.
-    let limited = format!("#!/bin/sh\nulimit -v 150000\nexec {METACHARE} \"$@\"\n");
-    let limited = write_program(folder.path(), "limited", limited);
-    let node = |name: &str| format!("[[node]]\nname = \"{name}\"\npes = 1\nbinary = {limited:?}\n");
+    let script = format!("#!/bin/sh\nulimit -v 150000\nexec {METACHARE} \"$@\"\n");
+    let program = write_program(folder.path(), "limited", script);
+    let node = |name: &str| format!("[[node]]\nname = \"{name}\"\npes = 1\nbinary = {program:?}\n");
     write(folder.path(), "nodes.toml", &[node("a"), node("b")].concat());
     let words = ["run", "matmul", "--n", "4000", "--speed", "equal", "--quiet"];
     let done = run(METACHARE, folder.path(), &words);

@@ -52,6 +52,7 @@ fn told_with_cores(cause: &str, nodes: &[(u32, f64)], expected: &str) -> Option<
     told
 }
 
+/// What is told of one run, whoever else has the cores meanwhile.
 fn told(cause: &str, nodes: &[(u32, f64)]) -> Told {
     let folder = tempfile::tempdir().unwrap();
     let file = nodes.iter().zip(["a", "b"]).fold(String::new(), |mut file, ((pes, share), name)| {

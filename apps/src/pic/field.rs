@@ -187,7 +187,7 @@ impl Energy {
 /// Accelerations from potentials: differences over two cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Differences {
-    cells: usize,
+    cells: [usize; 2],
     units: [f64; 2],
 }
 
@@ -196,19 +196,27 @@ impl Differences {
     #[must_use]
     pub fn new(problem: &Problem) -> Self {
         let unit = |side: f64| -0.5 * (problem.dt / side).powi(2);
-        Self { cells: problem.cells[1], units: problem.cell().map(unit) }
+        Self { cells: problem.cells, units: problem.cell().map(unit) }
     }
 
-    /// Accelerations along x and y at each point of so many columns, in cells per step squared, column after column, each with
-    /// its first point again behind the last. `potential` has that of these columns, of the one before and of the one behind
-    /// them, by numbers from 0.
-    pub fn accelerations<'a>(
-        &self,
-        columns: usize,
-        potential: impl Fn(usize) -> &'a [f64],
-        to: &mut Vec<f64>,
-    ) {
-        let Self { cells, units: [of_x, of_y] } = *self;
+    /// Accelerations along x and y at each point of the whole grid, in cells per step squared, column after column, each with its
+    /// first point again behind the last, and the first column again behind all.
+    pub fn everywhere(&self, potential: &[f64], to: &mut Vec<f64>) {
+        let [nx, ny] = self.cells;
+        self.accelerations(nx + 1, |column| &potential[(column + nx - 1) % nx * ny..][..ny], to);
+    }
+
+    /// The same from the potential in neighbouring columns, in all of them but the first and the last.
+    pub fn inside(&self, potential: &[f64], to: &mut Vec<f64>) {
+        let ny = self.cells[1];
+        let columns = (potential.len() / ny).saturating_sub(2);
+        self.accelerations(columns, |column| &potential[column * ny..][..ny], to);
+    }
+
+    /// Those in so many columns. `potential` has that of the one before them as number 0, then theirs, and that of the one
+    /// behind them.
+    fn accelerations<'a>(&self, columns: usize, potential: impl Fn(usize) -> &'a [f64], to: &mut Vec<f64>) {
+        let Self { cells: [_, cells], units: [of_x, of_y] } = *self;
         to.clear();
         to.reserve(2 * columns * (cells + 1));
         for column in 0..columns {

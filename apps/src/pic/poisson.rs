@@ -119,10 +119,8 @@ impl Poisson {
         let cells = problem.cells[1];
         regions.scatter(ctx, |region| {
             let of = |column: usize| &solved.potential[column * cells..(column + 1) * cells];
-            Slab {
-                step,
-                potential: columns(problem, region).flat_map(of).copied().collect::<Vec<_>>().into(),
-            }
+            let slab = columns(problem, region).map(of).collect::<Vec<&[f64]>>().concat();
+            Slab { step, potential: slab.into() }
         });
     }
 }

@@ -174,12 +174,12 @@ impl Region {
         if potential.len() != given * ny {
             return ctx.fail("a field came that is not of this region");
         }
-        let of_column = |column: usize| {
-            let column = if is_whole { (column + nx - 1) % nx } else { column };
-            &potential[column * ny..(column + 1) * ny]
-        };
-        let here = problem.strip(ctx.index()).columns + 1;
-        Differences::new(&problem).accelerations(here, of_column, &mut self.accelerations);
+        let differences = Differences::new(&problem);
+        if is_whole {
+            differences.everywhere(potential, &mut self.accelerations);
+        } else {
+            differences.inside(potential, &mut self.accelerations);
+        }
         if self.step % SORT_EVERY == SORT_EVERY - 1 {
             self.particles.sort(&pushing);
         }

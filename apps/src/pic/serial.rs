@@ -37,9 +37,8 @@ impl Serial {
         let mut account = Account::of(&charge, problem.cells[1]);
         account.add_row(solved.energy);
         grid.fill(0);
-        let ([nx, ny], mut field) = (problem.cells, Vec::new());
-        let of_column = |column: usize| &solved.potential[(column + nx - 1) % nx * ny..][..ny];
-        Differences::new(problem).accelerations(nx + 1, of_column, &mut field);
+        let mut field = Vec::new();
+        Differences::new(problem).everywhere(&solved.potential, &mut field);
         let pushed = particles.advance(pushing, (&field, *step == 0), grid, &mut Vec::new());
         (account.step, account.kinetic) = (*step, pushed.kinetic);
         *step += 1;

@@ -35,7 +35,7 @@ impl Viewers {
     /// Whoever is asked for begins to watch. What cannot be had is said, and the run goes on.
     pub(crate) fn of(job: &Job, options: &RunOptions, metrics: Option<TcpListener>) -> Self {
         let hub = Arc::clone(job.hub());
-        // Before anybody can find the run and do what it would warn of.
+        // The screen listens before anybody can find the run and do something of which it warns: no warning is lost.
         let events = if options.shows_window() { hub.subscribe_to_maps() } else { hub.subscribe() };
         let socket =
             MonitorSocket::serve(&hub).map_err(|e| tracing::warn!("`watch` will not find this run: {e}"));
