@@ -90,6 +90,12 @@ fn whatever_makes_a_run_slow_is_named() {
         ("a hot chare", two, "others waited for PE 1 of b", "Part: Step on PE 1 (b)"),
         ("one long call", two, "one call of Part: Step", "Part: Step on PE 1 (b)"),
         (
+            "a call that has not ended",
+            two,
+            "one call of Part: Answer (under way) took",
+            "Part: Answer on PE 1 (b)",
+        ),
+        (
             "too few chares",
             two,
             "1 of 2 PEs had nothing to compute: there were 1 chares",

@@ -42,6 +42,14 @@ impl Part {
         Sum(self.steps)
     }
 
+    /// Answers long before it has ended.
+    #[entry]
+    fn answer(&self, ctx: &mut Ctx<'_, Self>, to: Callback<u32>) {
+        work(250);
+        to.send(ctx, self.steps);
+        work(250);
+    }
+
     /// One after the other.
     #[entry]
     fn pass(&mut self, ctx: &mut Ctx<'_, Self>, left: u32) {
@@ -77,6 +85,11 @@ pub(crate) fn drive(main: &mut Driver, arguments: Planted) -> Result<(), RunErro
         "a hot chare" => steps(main, pes, [1, 15, 0], 30),
         "too few chares" => steps(main, 1, [15, 15, 0], 30),
         "one long call" => steps(main, pes, [1, 450, 0], 1),
+        "a call that has not ended" => {
+            let (to, answer) = main.pending();
+            main.array::<Part>(pes, pes).at(pes - 1).answer(main, to);
+            answer.wait(main).map(drop)
+        }
         "a serial driver" => steps(main, pes, [1, 1, 20], 25),
         "one after the other" => {
             main.array::<Part>(pes, pes).at(0).pass(main, 80);

@@ -13,6 +13,8 @@ pub const RECEIVERS_MAX: usize = 64;
 pub const COUNTS_MAX: usize = 512;
 /// Longest name of an element, bytes.
 pub const ELEMENT_MAX_BYTES: usize = 128;
+/// In place of the element of a call that has not ended: whoever is asked in the middle of it does not know it.
+pub const UNDER_WAY: &str = "(under way)";
 
 /// What the PEs of a node have run and what it has sent, from its start on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -76,7 +78,7 @@ pub struct SlowestCall {
     pub at_ns: u64,
     /// The PE that ran it.
     pub pe: u32,
-    /// The element, e.g. `[3, 1]`; empty where it was for several.
+    /// The element, e.g. `[3, 1]`; empty where it was for several, [`UNDER_WAY`] where it had not ended.
     pub element: String,
 }
 

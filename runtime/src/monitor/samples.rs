@@ -44,7 +44,7 @@ pub struct Ran {
     pub name: u16,
     /// Age of the node process when it began, nanoseconds.
     pub began_ns: u64,
-    /// How long it took, by the wall's clock.
+    /// How long it took by the wall's clock, or had taken when the node was asked in the middle of it.
     pub took_ns: u64,
     /// How long the PE had been without a message until just before; 0 if it had not.
     pub idle_ns: u64,

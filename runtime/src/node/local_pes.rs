@@ -288,6 +288,11 @@ impl LocalPes {
         (entries, chares)
     }
 
+    /// The long calls that are under way.
+    pub(super) fn under_way(&self, now_ns: u64) -> impl Iterator<Item = EntryTime> {
+        self.slots.filled().filter_map(move |(pe, slot)| slot.account.under_way(pe, now_ns))
+    }
+
     /// So much at most of what all that have been here tell of one by one; taken away here, by `take`.
     pub(super) fn take_told<T>(&self, take: impl Fn(&Told) -> Vec<T>, most: usize) -> Vec<T> {
         let mut all: Vec<T> = self.slots().flat_map(|slot| take(slot.account.told())).collect();

@@ -34,7 +34,7 @@ use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::KnownLoads;
 use crate::monitor::Detail;
-use crate::monitor::profile::{Profile, RECEIVERS_MAX, SentTo};
+use crate::monitor::profile::{ENTRIES_MAX, EntryTime, Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
 use crate::monitor::wire::{NodeSnapshot, Phase};
 use crate::object::{ChareType, ProgramTable};
@@ -296,13 +296,22 @@ impl Node {
         self.catalogue.collection(id)
     }
 
-    /// Counters of the node and its PEs now.
+    /// Counters of the node and its PEs now, with long calls that are under way: what the last one was to send may be out and
+    /// its end not yet counted.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
-        self.counters(|_| true)
+        let mut snapshot = self.counters(|_| true);
+        if self.settings.detail.times()
+            && let Some(profile) = &mut snapshot.profile
+        {
+            let ended = std::mem::take(&mut profile.entries);
+            profile.entries = EntryTime::sums(ended.into_iter().chain(self.pes.under_way(profile.at_ns)));
+            profile.entries.truncate(ENTRIES_MAX);
+        }
+        snapshot
     }
 
-    /// The same, with a profile if one belongs to the snapshot of this number.
+    /// Counters of the node and its PEs, with a profile if one belongs to the snapshot of this number.
     fn counters(&self, has_profile: impl FnOnce(u64) -> bool) -> NodeSnapshot {
         let now_ns = self.now_ns();
         let sequence = self.snapshots.fetch_add(1, Ordering::Relaxed);

@@ -331,11 +331,12 @@ impl Node {
     fn obey(&self, order: Order, payload: Packed) {
         match order {
             Order::Ask(mark) => {
+                let snapshot = self.snapshot();
                 if self.settings.detail.tells_single() {
                     // Whoever asks may be about to end the run.
-                    self.tell_samples();
+                    self.tell_samples(self.pes.under_way(snapshot.uptime_ns));
                 }
-                self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(self.snapshot())));
+                self.tell_launcher(ControlToLauncher::Answer(mark, Box::new(snapshot)));
             }
             Order::Speeds(speeds) => self.state.set_speeds(speeds),
             Order::Arrange(moves) => self.adopt(&moves),

@@ -6,7 +6,8 @@ use crate::envelope::Packed;
 use crate::ids::{NodeId, PeId};
 use crate::loads::NodeLoads;
 use crate::monitor::collectives::{Collectives, GATHERED_MAX};
-use crate::monitor::samples::{SAMPLES_MAX, Samples};
+use crate::monitor::profile::EntryTime;
+use crate::monitor::samples::{Ran, SAMPLES_MAX, Samples};
 use std::sync::atomic::Ordering;
 
 /// One of so many snapshots that a node sends has a profile.
@@ -32,13 +33,23 @@ impl Node {
             self.settings.detail.tells_single() && snapshot.sequence.is_multiple_of(SAMPLES_EVERY);
         self.tell_launcher(ControlToLauncher::Snapshot(Box::new(snapshot)));
         if has_samples {
-            self.tell_samples();
+            self.tell_samples(std::iter::empty());
         }
     }
 
-    /// Tells the launcher of single entry methods, messages and reductions, if there were any.
-    pub(crate) fn tell_samples(&self) {
-        let ran = self.pes.take_told(|told| told.ran.take(), SAMPLES_MAX);
+    /// Tells the launcher of single entry methods, messages and reductions, if there were any, and of these calls that are under
+    /// way.
+    pub(super) fn tell_samples(&self, under_way: impl Iterator<Item = EntryTime>) {
+        let mut ran = self.pes.take_told(|told| told.ran.take(), SAMPLES_MAX);
+        let room = SAMPLES_MAX - ran.len();
+        ran.extend(under_way.take(room).map(|EntryTime { name, ns, slowest, .. }| Ran {
+            pe: slowest.pe,
+            name,
+            began_ns: slowest.at_ns - ns,
+            took_ns: ns,
+            idle_ns: 0,
+            cause: None,
+        }));
         let sent = self.pes.take_told(|told| told.sent.take(), SAMPLES_MAX);
         if !ran.is_empty() || !sent.is_empty() {
             let samples = Samples { node: self.id.0, ran, sent };

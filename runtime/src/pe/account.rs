@@ -5,6 +5,7 @@ use super::on_core::{Counted, OnCore, STATES};
 use super::tally::Tally;
 use super::told::Told;
 use crate::ids::NodeId;
+use crate::monitor::profile::{EntryTime, SlowestCall, UNDER_WAY};
 use crate::monitor::wire::{PeSnapshot, PeState};
 use crate::proto::quiescence::Counts;
 use crate::proto::snapshot::Colour;
@@ -14,6 +15,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bit of `running` that says that an entry method has run at all.
 const ANY: u64 = 1 << 32;
+
+/// What a PE has done for so long without a look at the clock is one call: short ones that are not timed are so many at most that
+/// they take as long as a few thousand looks.
+const ONE_CALL_NS: u64 = 10_000_000;
 
 /// Counters of one PE. Only the PE itself writes them, so plain load-and-store increments are exact.
 ///
@@ -132,6 +137,20 @@ impl Account {
     pub fn running(&self) -> Option<(u16, u16)> {
         let running = self.running.load(Ordering::Relaxed);
         (running & ANY != 0).then_some(((running >> 16 & 0xffff) as u16, (running & 0xffff) as u16))
+    }
+
+    /// The long call that this PE, of that number, is in, or whose end it has not come to count; `None` if it is in none. Whoever
+    /// waits for what a chare sends last may hear of that before the call has ended.
+    pub(crate) fn under_way(&self, pe: u32, now_ns: u64) -> Option<EntryTime> {
+        let current = self.current.load(Ordering::Acquire);
+        let (state, since_ns) = unpack(current);
+        let ns = now_ns.saturating_sub(since_ns);
+        let (chare_type, entry) = self.running()?;
+        let is_in_one = matches!(state, PeState::Compute | PeState::Init) && ns >= ONE_CALL_NS;
+        let name = self.tally.name(chare_type, entry).filter(|_| is_in_one)?;
+        let slowest = SlowestCall { ns, at_ns: now_ns, pe, element: UNDER_WAY.into() };
+        let is_still = self.current.load(Ordering::Acquire) == current;
+        is_still.then_some(EntryTime { name, calls: 1, ns, slowest })
     }
 
     /// Counts entry methods that have run. Constructors, reductions, and entry methods whose element was not there do

@@ -20,6 +20,9 @@ const TIMING_PART: u64 = 128;
 /// Where somebody wants to know what single chares do, at most so many entry methods go untimed on average between two that are
 /// timed.
 const UNTIMED_MAX: u32 = 127;
+/// The first so many are all timed: a program that makes a chare and has it do one thing that takes long would tell of none of it
+/// if the constructor stood for that.
+const FIRST: u32 = 16;
 /// A PE says what its chares did no more often than this.
 const EVERY_NS: u64 = 50_000_000;
 /// A stretch of work that is shorter says nothing of what the system takes away.
@@ -355,6 +358,8 @@ pub(super) struct Sampling {
     stands_for: u32,
     /// How many went untimed on average, of late.
     gap: u32,
+    /// So many more are timed whatever they take.
+    first: u32,
 }
 
 impl Sampling {
@@ -365,7 +370,7 @@ impl Sampling {
 
     /// Where timing one takes so long, and no more than so many may go untimed on average.
     pub(super) fn new(cost_ns: u64, untimed_max: u32) -> Self {
-        Self { cost_ns, untimed_max, mean_ns: 0, random: 1, stands_for: 1, gap: 0 }
+        Self { cost_ns, untimed_max, mean_ns: 0, random: 1, stands_for: 1, gap: 0, first: FIRST }
     }
 
     /// One took so long: for how many it stands, and how many go untimed now.
@@ -384,6 +389,10 @@ impl Sampling {
 
     /// How many of the mean length have to go untimed.
     fn next(&mut self) -> u32 {
+        if self.first > 0 {
+            self.first -= 1;
+            return 0;
+        }
         let mean = u32::try_from(2 * TIMING_PART * self.cost_ns / self.mean_ns.max(1)).unwrap_or(u32::MAX);
         // One short call shall not hide many long ones behind it.
         self.gap = mean.min(2 * self.gap + 1).min(self.untimed_max);

@@ -197,7 +197,10 @@ fn bump(counter: &AtomicU64, by: u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::account::Account;
     use super::*;
+    use crate::monitor::profile::UNDER_WAY;
+    use crate::monitor::wire::PeState;
     use crate::object::{ChareType, StoreFor};
     use crate::schema::Schema;
 
@@ -248,6 +251,26 @@ mod tests {
                 ("Cell: (reduction)", 1, 8, slowest(8, 20, ""))
             ]
         );
+    }
+
+    #[test]
+    fn a_long_call_is_told_of_while_it_is_under_way() {
+        let program = program();
+        let account = Account::new(Tally::new(&program, 2));
+        let told = |now_ms: u64| {
+            let call = account.under_way(6, now_ms * 1_000_000);
+            call.map(|call| {
+                (program.entry_names()[usize::from(call.name)].clone(), call.calls, call.ns, call.slowest)
+            })
+        };
+        account.switch(PeState::Compute, 1_000_000);
+        assert_eq!(told(500), None, "nothing has run");
+        account.begins(0, 1);
+        assert_eq!(told(10), None, "others may be as long together");
+        let slowest = SlowestCall { ns: 450_000_000, at_ns: 451_000_000, pe: 6, element: UNDER_WAY.into() };
+        assert_eq!(told(451), Some(("Block: Done".into(), 1, 450_000_000, slowest)));
+        account.switch(PeState::Overhead, 451_000_000);
+        assert_eq!(told(900), None, "it has ended");
     }
 
     #[test]

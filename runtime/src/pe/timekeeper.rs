@@ -346,8 +346,23 @@ mod tests {
         timekeeper.switch(&account, PeState::Overhead, 0);
         let short = run(&mut timekeeper, 40, false);
         assert_eq!(short, Some(Timed { took_ns: 40, stands_for: 1 }));
-        let timed = (0..4).filter_map(|_| run(&mut timekeeper, 5_000_000, false)).count();
-        assert!(timed >= 1, "no more than two go untimed after one short one");
+        let second = run(&mut timekeeper, 5_000_000, false);
+        assert_eq!(
+            second,
+            Some(Timed { took_ns: 5_000_000, stands_for: 1 }),
+            "the only long one, after a constructor"
+        );
+        let mut of_short = Timekeeper::timing(20, true, false);
+        let timed = (0..17).filter_map(|_| run(&mut of_short, 40, false)).count();
+        assert_eq!(timed, 17, "the first sixteen stand for themselves alone");
+        let timed = (0..4).filter_map(|_| run(&mut of_short, 5_000_000, false)).count();
+        assert!((1..4).contains(&timed), "no more than two go untimed when some begin to");
+        assert!(
+            (0..100).filter_map(|_| run(&mut timekeeper, 40, false)).count() < 100,
+            "some short ones are not"
+        );
+        let timed = (0..4).filter_map(|_| run(&mut timekeeper, 5_000_000, true)).count();
+        assert_eq!(timed, 4, "each follows a time without work");
         let timed = (0..10_000).filter_map(|_| run(&mut timekeeper, 40, false)).count();
         assert!(timed < 1000, "{timed} of many short ones were timed");
         let after = run(&mut timekeeper, 5_000_000, true).expect("it follows a time without work");
