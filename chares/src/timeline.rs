@@ -3,7 +3,7 @@
 
 use loadbalance::efficiency;
 use runtime::monitor::BalancingCost;
-use runtime::monitor::wire::NodeSnapshot;
+use runtime::monitor::wire::{NodeSnapshot, PeSnapshot};
 use runtime::size::Size;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -107,9 +107,11 @@ pub struct Timeline {
     pub earlier_speeds: Option<EarlierSpeeds>,
     /// The part of the cores' time that others took while speeds were measured, where they were.
     pub speeds_taken: Option<f64>,
-    /// How many times as fast as measured the PEs were in the timed part, where they did more than `rates` explained; those
-    /// have been corrected by it.
-    pub faster_than_measured: Option<f64>,
+    /// How fast the PEs worked in the timed part while they had something to do, over what `rates` promised. Where that is
+    /// more than 1, `rates` have been corrected by it. `None` where it is not known.
+    pub pace: Option<f64>,
+    /// The part of what `rates` promise for all of the timed part that fell into times in which PEs had something to do.
+    pub busy: Option<f64>,
     /// Units of work per second of each PE with the application's kernel; empty if not measured.
     pub rates: Vec<f64>,
     /// Since when PEs of nodes are there that have joined, and their rates, in the order of their numbers.
@@ -165,7 +167,8 @@ impl Timeline {
             speed_source: None,
             earlier_speeds: None,
             speeds_taken: None,
-            faster_than_measured: None,
+            pace: None,
+            busy: None,
             rates: Vec::new(),
             joined: Vec::new(),
             left: Vec::new(),
@@ -242,22 +245,33 @@ impl Timeline {
         Some(self.timed_over?.duration_since(self.init_over?))
     }
 
-    /// Corrects the rates where the PEs did more in the timed part than these explain. PEs with `own_cores` were busy for as
-    /// long as they ran entry methods; others may have left their core to those beside them, so all of the time counts.
+    /// Finds how fast the PEs worked, and corrects the rates where they did more in the timed part than these explain. PEs with
+    /// `own_cores` were busy for as long as they had something to do, as what others take of their cores is in their rates, too;
+    /// others may have left their core to those beside them, so all of the time counts.
     pub fn correct_rates(&mut self, own_cores: &[bool]) {
         let (Some(work), Some(timed)) = (self.work, self.timed()) else { return };
-        let compute_ns = |moment: &[NodeSnapshot]| -> BTreeMap<u32, u64> {
-            moment.iter().flat_map(|node| &node.pes).map(|pe| (pe.pe, pe.compute_ns)).collect()
+        let busy_ns = |pe: &PeSnapshot| {
+            let parts = [pe.compute_ns, pe.core_wait_ns, pe.quota_ns, pe.throttled_ns];
+            parts.into_iter().fold(0, u64::saturating_add)
         };
-        let (before, after) = (compute_ns(&self.before), compute_ns(&self.after));
-        let computed = |pe: u32| Some(after.get(&pe)?.saturating_sub(*before.get(&pe)?) as f64 / 1e9);
+        let of_pes = |moment: &[NodeSnapshot]| -> BTreeMap<u32, u64> {
+            moment.iter().flat_map(|node| &node.pes).map(|pe| (pe.pe, busy_ns(pe))).collect()
+        };
+        let (before, after) = (of_pes(&self.before), of_pes(&self.after));
+        let busy = |pe: u32| Some(after.get(&pe)?.saturating_sub(*before.get(&pe)?) as f64 / 1e9);
         let timed_s = timed.as_secs_f64();
         let busy_s: Vec<f64> = (0..)
             .zip(own_cores)
-            .map(|(pe, has_own_core)| computed(pe).filter(|_| *has_own_core).unwrap_or(timed_s).min(timed_s))
+            .map(|(pe, has_own_core)| busy(pe).filter(|_| *has_own_core).unwrap_or(timed_s).min(timed_s))
             .collect();
-        self.faster_than_measured = efficiency::faster_than_measured(work, &self.rates, &busy_s);
-        let factor = self.faster_than_measured.unwrap_or(1.0);
+        let pace = efficiency::pace(work, &self.rates, &busy_s);
+        let factor = pace.unwrap_or(1.0).max(1.0);
+        let is_known = own_cores.iter().all(|has_own_core| *has_own_core);
+        self.pace = pace.filter(|pace| is_known || *pace > 1.0);
+        // What PEs that take turns on a core left to one another nobody knows.
+        self.busy = efficiency::ideal_seconds(work, &self.rates)
+            .and_then(|ideal_s| Some(ideal_s / timed_s / pace?))
+            .filter(|_| is_known);
         self.rates.iter_mut().for_each(|rate| *rate *= factor);
     }
 
@@ -283,6 +297,13 @@ impl Timeline {
     #[must_use]
     pub fn efficiency(&self) -> Option<f64> {
         Some(self.ideal_seconds()? / self.timed()?.as_secs_f64())
+    }
+
+    /// How many times as fast as measured the PEs were in the timed part, at least, where they did more than their speeds explained;
+    /// `rates` have been corrected by it.
+    #[must_use]
+    pub fn faster_than_measured(&self) -> Option<f64> {
+        self.pace.filter(|pace| *pace > 1.0)
     }
 
     /// The timed part begins now, with these counters.

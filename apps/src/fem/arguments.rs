@@ -279,7 +279,8 @@ impl Fem {
     pub fn kernel_key(&self) -> String {
         let Ok(problem) = self.problem() else { return String::new() };
         let size = if problem.unknowns() < 1 << 18 { "small" } else { "large" };
-        format!("{:?} {} {:?} {size}", problem.shape(), problem.each(), problem.solver.preconditioner)
+        let Solver { method, preconditioner, .. } = problem.solver;
+        format!("{:?} {} {method:?} {preconditioner:?} {size}", problem.shape(), problem.each())
     }
 
     /// About how much work it will be, floating-point operations.

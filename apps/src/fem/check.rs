@@ -139,10 +139,10 @@ pub fn measure_error(mesh: &Submesh, problem: &Problem, solution: &[f64], measur
         let mut numbers: Vec<f64> =
             nodes.iter().flat_map(|&node| &solution[node as usize * each..][..each]).copied().collect();
         kind.spread(&mut numbers, each);
-        let at_nodes: Vec<[f64; 3]> = places.iter().map(|&point| exact.value(dim, point)).collect();
+        let at_nodes: Vec<[f64; 3]> = places.iter().map(|&point| exact.value(each, dim, point)).collect();
         for sample in &samples {
             let placed = mesh.shape.place(&sample.functions, &places);
-            let (weight, value) = (sample.weight * placed.volume, exact.value(dim, placed.point));
+            let (weight, value) = (sample.weight * placed.volume, exact.value(each, dim, placed.point));
             for c in 0..each {
                 let functions =
                     || sample.functions.values.iter().zip(numbers.chunks_exact(each)).zip(&at_nodes);

@@ -41,6 +41,18 @@ impl Problem {
         self.nodes() as f64 * self.blocks_of_row() * (self.each() * self.each()) as f64
     }
 
+    /// Bytes of the matrix's rows of a node.
+    #[must_use]
+    pub fn row_bytes(&self) -> f64 {
+        self.blocks_of_row() * (8 * self.each() * self.each() + 4) as f64
+    }
+
+    /// Numbers of the matrices of all meshes.
+    #[must_use]
+    pub fn entries_of_all_meshes(&self) -> f64 {
+        self.entries() * self.of_all_meshes()
+    }
+
     /// All meshes relative to the finest.
     fn of_all_meshes(&self) -> f64 {
         match self.solver.preconditioner {
@@ -85,11 +97,10 @@ impl Problem {
     #[must_use]
     pub fn bytes_of(&self, nodes: f64) -> f64 {
         let each = self.each();
-        let of_row = self.blocks_of_row() * (8 * each * each + 4) as f64;
         let factors = if self.solver.preconditioner == Preconditioner::Ilu { 2.0 } else { 1.0 };
         // Of a body that swells there is the matrix of its values, too, and blocks have copies of their neighbours' nodes.
         let nodes = if self.swelling.is_some() { SWELLING * nodes } else { nodes };
-        let of_node = of_row * factors + ((VECTORS + self.basis()) * 8 * each + NODE_BYTES) as f64;
+        let of_node = self.row_bytes() * factors + ((VECTORS + self.basis()) * 8 * each + NODE_BYTES) as f64;
         nodes * of_node * self.of_all_meshes()
     }
 

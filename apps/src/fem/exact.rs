@@ -38,14 +38,22 @@ const BEGINS: [[f64; 3]; 3] = [[0.4, 0.9, 0.6], [1.1, 0.2, 0.8], [0.3, 0.7, 0.5]
 /// Derivatives of the linear functions.
 const GRADIENTS: [[f64; 3]; 3] = [[0.7, -0.4, 0.2], [0.3, 0.5, -0.6], [-0.1, 0.8, 0.9]];
 
+/// Sine and cosine by which component c oscillates along axis k: `[c][k]`. They take longer to compute than all else of a
+/// derivative, and all derivatives have the same.
+type Waves = [[(f64, f64); 3]; 3];
+
 impl Exact {
-    /// Its value.
+    /// Its value, of so many components.
     #[must_use]
-    pub fn value(self, dim: usize, point: [f64; 3]) -> [f64; 3] {
+    pub fn value(self, each: usize, dim: usize, point: [f64; 3]) -> [f64; 3] {
         match self {
             Self::Spot { spot, .. } => [spot.value(point), 0.0, 0.0],
             Self::Swollen { spot, divergence } => spot.away(point).map(|x| divergence * x),
-            _ => std::array::from_fn(|c| self.component(c, dim, point, [0; 3])),
+            _ => {
+                let waves = self.waves(each, dim, point);
+                let of = |c| self.component(c, dim, (point, &waves), [0; 3]);
+                std::array::from_fn(|c| if c < each { of(c) } else { 0.0 })
+            }
         }
     }
 
@@ -59,7 +67,9 @@ impl Exact {
             }
             _ => {}
         }
-        let along = |c: usize, k: usize| if k < dim { self.component(c, dim, point, unit(k)) } else { 0.0 };
+        let waves = self.waves(dim, dim, point);
+        let along =
+            |c: usize, k: usize| if k < dim { self.component(c, dim, (point, &waves), unit(k)) } else { 0.0 };
         std::array::from_fn(|c| if c < dim { std::array::from_fn(|k| along(c, k)) } else { [0.0; 3] })
     }
 
@@ -74,17 +84,23 @@ impl Exact {
             (Self::Spot { .. } | Self::Swollen { .. }, _) => return [0.0; 3],
             _ => {}
         }
+        let waves = self.waves(physics.each(dim), dim, point);
         let second = |c: usize, k: usize, l: usize| {
             let [mut times, with] = [unit(k), unit(l)];
             times.iter_mut().zip(with).for_each(|(times, with)| *times += with);
-            self.component(c, dim, point, times)
+            self.component(c, dim, (point, &waves), times)
         };
         let laplacian = |c: usize| (0..dim).map(|k| second(c, k, k)).sum::<f64>();
         match *physics {
             Physics::Poisson { conductivity, wind, rate } => {
-                let slopes = self.slopes(dim, point)[0];
-                let carried: f64 = wind.iter().zip(slopes).map(|(w, slope)| w * slope).sum();
-                let used = rate * self.value(dim, point)[0];
+                // Most have no wind and no rate, and a product with 0 takes as long as any other.
+                let along = |(k, w): (usize, &f64)| match *w {
+                    0.0 => 0.0,
+                    w => w * self.component(0, dim, (point, &waves), unit(k)),
+                };
+                let carried: f64 = wind[..dim].iter().enumerate().map(along).sum();
+                let used =
+                    if rate == 0.0 { 0.0 } else { rate * self.component(0, dim, (point, &waves), [0; 3]) };
                 [carried + used - conductivity * laplacian(0), 0.0, 0.0]
             }
             Physics::Elasticity { lambda, mu } => std::array::from_fn(|i| {
@@ -94,17 +110,28 @@ impl Exact {
         }
     }
 
+    /// The waves of the first components at a point.
+    fn waves(self, components: usize, dim: usize, point: [f64; 3]) -> Waves {
+        let mut waves = Waves::default();
+        let Self::Sines { length } = self else { return waves };
+        for (c, waves) in waves.iter_mut().enumerate().take(components) {
+            for (k, wave) in waves.iter_mut().enumerate().take(dim) {
+                *wave = (SPEEDS[c][k] / length * point[k] + BEGINS[c][k]).sin_cos();
+            }
+        }
+        waves
+    }
+
     /// A derivative of component c: so many times along each axis.
-    fn component(self, c: usize, dim: usize, point: [f64; 3], times: [u32; 3]) -> f64 {
+    fn component(self, c: usize, dim: usize, (point, waves): ([f64; 3], &Waves), times: [u32; 3]) -> f64 {
         match self {
             Self::Sines { length } => {
                 let factor = |k: usize| {
-                    let speed = SPEEDS[c][k] / length;
-                    let x = speed * point[k] + BEGINS[c][k];
+                    let (speed, (sine, cosine)) = (SPEEDS[c][k] / length, waves[c][k]);
                     match times[k] {
-                        0 => x.sin(),
-                        1 => speed * x.cos(),
-                        _ => -speed * speed * x.sin(),
+                        0 => sine,
+                        1 => speed * cosine,
+                        _ => -speed * speed * sine,
                     }
                 };
                 (0..dim).map(factor).product()

@@ -5,7 +5,7 @@ use super::course::{Course, Why};
 use super::gmres::{Gmres, Next};
 use super::ilu::Ilu;
 use super::level::{Level, Levels};
-use super::problem::{Method, Preconditioner, Problem};
+use super::problem::{Method, Preconditioner, Problem, Solver};
 use super::steps::{Step, Vector, iteration};
 use super::submesh::Submesh;
 use chares::Bulk;
@@ -83,30 +83,44 @@ impl Machine {
         let mut vectors: Vec<Vectors> = levels.iter().map(|level| level.vectors(each, is_cycle)).collect();
         let count = load.len();
         if let Some(finest) = vectors.first_mut() {
-            finest[Vector::B as usize] = load.to_vec();
+            finest[Vector::B as usize] = vec![0.0; count];
         }
         let factors = (problem.solver.preconditioner == Preconditioner::Ilu)
             .then(|| levels.first().map(|finest| Ilu::of(&finest.rows)))
             .flatten();
-        let steps = iteration(problem.solver.preconditioner, levels.len(), DEGREE);
-        // The first sum of minimal residuals is that of the residual alone.
-        let next = if problem.solver.method == Method::Gmres { steps.len() - 1 } else { 0 };
-        Self {
+        let mut machine = Self {
             each,
-            steps,
+            steps: Vec::new(),
             levels,
             mesh,
             vectors,
             fixed,
             solution: vec![0.0; count],
             direction: [vec![0.0; count], vec![0.0; count], vec![0.0; count]],
-            gmres: (problem.solver.method == Method::Gmres).then(|| Gmres::new(&load)),
+            gmres: None,
             factors,
-            next,
+            next: 0,
             tolerance: problem.solver.tolerance,
             max_iterations: problem.solver.max_iterations,
             course: Course::default(),
+        };
+        machine.begin(&problem.solver, &load);
+        machine
+    }
+
+    /// Begins anew, with this right-hand side of the own unknowns and where nothing is known of the solution.
+    pub fn begin(&mut self, solver: &Solver, load: &[f64]) {
+        if let Some(finest) = self.vectors.first_mut() {
+            finest[Vector::B as usize].copy_from_slice(load);
         }
+        self.solution.fill(0.0);
+        self.direction.iter_mut().for_each(|direction| direction.fill(0.0));
+        let is_gmres = solver.method == Method::Gmres;
+        self.gmres = is_gmres.then(|| Gmres::new(load));
+        self.steps = iteration(solver.preconditioner, self.levels.len(), DEGREE);
+        // The first sum of minimal residuals is that of the residual alone.
+        self.next = if is_gmres { self.steps.len() - 1 } else { 0 };
+        self.course = Course::default();
     }
 
     /// From how many others it needs numbers before it can take a step; `None` if it needs none.
@@ -315,10 +329,16 @@ impl Machine {
             + self.levels.iter().map(Level::bytes).sum::<usize>()
     }
 
+    /// The right-hand side, before the first iteration.
+    #[must_use]
+    pub fn load(&self) -> Option<&[f64]> {
+        self.vectors.first().map(|finest| &finest[Vector::B as usize][..])
+    }
+
     /// The largest number of the right-hand side; infinite if some are none.
     #[must_use]
     pub fn largest_load(&self) -> f64 {
-        let load = self.vectors.first().map_or(&[][..], |finest| &finest[Vector::B as usize]);
+        let load = self.load().unwrap_or_default();
         load.iter().map(|b| if b.is_finite() { b.abs() } else { f64::INFINITY }).fold(0.0, f64::max)
     }
 

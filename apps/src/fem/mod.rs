@@ -26,6 +26,7 @@ pub mod forest;
 pub mod gmres;
 pub mod ilu;
 pub mod input;
+mod kernel;
 pub mod kind;
 pub mod lattice;
 pub mod level;
@@ -50,25 +51,15 @@ mod tests;
 pub mod transfer;
 pub mod vtu;
 
-use crate::caches;
-use crate::kernels::measured;
 use arguments::Fem;
-use chares::KernelCall;
 use command::{App, CommandLine};
-use lattice::Lattice;
-use level::{Level, Levels};
-use problem::{Boundary, Condition, Domain, Preconditioner, Problem, Solver, Source};
-use shape::Shape;
-
-/// Floating-point operations of one call by which a speed is measured, at least.
-const LEAST_WORK: f64 = (1u32 << 22) as f64;
 
 /// Adds the application and its chare types to a program.
 #[must_use]
 pub fn add_to(program: CommandLine) -> CommandLine {
     program.chare::<subdomain::Subdomain>().app(
         App::new("fem", "Solve Poisson's equation or linear elasticity by finite elements", drive::drive)
-            .kernel(kernel)
+            .kernel(kernel::kernel)
             .kernel_key(Fem::kernel_key)
             .kernel_unit(|_| "FLOP")
             .work(Fem::work)
@@ -78,44 +69,4 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             .aside(&["out", "vtu", "verify"])
             .cost(cost::MODEL, cost::cost),
     )
-}
-
-/// Products of a matrix such as the problem has with a vector, in which the iteration spends its time; units are
-/// floating-point operations.
-fn kernel(fem: &Fem) -> KernelCall {
-    let Ok(problem) = fem.problem() else { return Box::new(|| 1.0) };
-    let row_bytes = problem.bytes_of(1.0).max(1.0) as usize;
-    let nodes = (caches::bytes_beyond() / row_bytes).clamp(64, problem.nodes().max(64));
-    let Some(operands) = operands(&problem, nodes) else { return Box::new(|| 1.0) };
-    let work = 2.0 * operands.0.rows.entries() as f64;
-    Box::new(measured(vec![operands], work, LEAST_WORK, |(finest, x, y)| {
-        finest.rows.multiply(x, y);
-        std::hint::black_box(&*y);
-    }))
-}
-
-/// The matrix of a box of about so many nodes, whose rows are like those of the problem, a vector and room for their product.
-fn operands(problem: &Problem, nodes: usize) -> Option<(Level, Vec<f64>, Vec<f64>)> {
-    let (shape, each) = (problem.shape(), problem.each());
-    let side = ((nodes as f64).powf(1.0 / shape.dim as f64) as usize / shape.order).max(2);
-    // Of a mesh from a file a box stands in that has rows of about the same length.
-    let lattice = Lattice {
-        shape: Shape::product(shape.order, shape.dim),
-        elements: std::array::from_fn(|k| if k < shape.dim { side } else { 0 }),
-        lengths: std::array::from_fn(|k| if k < shape.dim { 1.0 } else { 0.0 }),
-    };
-    let sample = Problem {
-        domain: Domain::Lattice(lattice),
-        source: Source::Even([0.0; 3]),
-        boundaries: vec![Boundary { group: 0, condition: Condition::Fixed([Some(0.0); 3]) }],
-        exact: None,
-        swelling: None,
-        parts: 1,
-        solver: Solver { preconditioner: Preconditioner::None, ..problem.solver },
-        ..problem.clone()
-    };
-    let finest = Levels::of_lattice(&sample, 0).levels.into_iter().next()?;
-    let count = lattice.nodes() * each;
-    let x: Vec<f64> = (0..count).map(|at| 1.0 + (at % 7) as f64).collect();
-    Some((finest, x, vec![0.0; count]))
 }

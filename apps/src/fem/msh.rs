@@ -100,8 +100,9 @@ impl<'a, L: Iterator<Item = (usize, &'a str)>> Sections<'a, L> {
 
     /// Refuses what else there is in a section of which all that it announces has been read.
     fn is_all(&mut self, name: &str) -> Result<(), Wrong> {
+        while self.lines.next_if(|(_, line)| line.trim().is_empty()).is_some() {}
         match self.lines.peek() {
-            Some((at, line)) if !line.trim().is_empty() && !line.trim().starts_with('$') => {
+            Some((at, line)) if !line.trim().starts_with('$') => {
                 Err((at + 1, format!("${name} has more lines than its blocks announce")))
             }
             _ => Ok(()),
@@ -441,6 +442,10 @@ mod tests {
         assert_eq!(
             said("4 1 4 3\n$End", "4 1 4 3\n7 7 8 9\n$End"),
             (38, "$Elements has more lines than its blocks announce".into())
+        );
+        assert_eq!(
+            said("4 1 4 3\n$End", "4 1 4 3\n\n 7 7 8 9\n$End"),
+            (39, "$Elements has more lines than its blocks announce".into())
         );
         assert_eq!(said("3 4 1 4", "3 5 1 4").1, "5 elements are announced here, and there are 4");
         assert_eq!(said("1 5 1 9", "1 4 1 9").1, "4 nodes are announced here, and there are 5");

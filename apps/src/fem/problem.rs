@@ -257,7 +257,9 @@ impl Problem {
                 (Condition::Fixed(values), _) => {
                     fixed.iter_mut().zip(values).for_each(|(to, value)| *to = value.or(*to));
                 }
-                (Condition::FixedExact, Some(exact)) => fixed = exact.value(self.dim(), point).map(Some),
+                (Condition::FixedExact, Some(exact)) => {
+                    fixed = exact.value(self.each(), self.dim(), point).map(Some)
+                }
                 _ => {}
             }
         }

@@ -5,20 +5,18 @@ use super::alone::{Step, iterate, prepared, step};
 use super::arguments::NODES_EACH;
 use super::cholesky::Band;
 use super::course::Why;
+use super::kernel::{COARSEST_PART, Sample};
 use super::lattice::Lattice;
 use super::level::coarsest_lattice;
 use super::marching::Marching;
-use super::operands;
 use super::problem::{Domain, Preconditioner, Problem, Solver};
 use super::subdomain::{coarsest, spent};
 use super::swelling::Swelling;
 use chares::Bulk;
 use std::sync::{Mutex, PoisonError};
 
-/// Runs of the kernel by which its rate is found.
+/// Iterations by which its rate is found.
 const RUNS: u32 = 20;
-/// The coarsest of several small meshes has this part of the unknowns at most, so that there are several.
-const COARSEST_PART: usize = 64;
 /// A small problem that takes more iterations says nothing, and neither does a first step with more elements: it would take longer
 /// than anybody who plans wants to wait.
 const ITERATIONS_MAX: u32 = 3000;
@@ -79,15 +77,12 @@ pub(super) fn rehearse_on(problem: &Problem, nodes: usize) -> Option<Rehearsal> 
 
 /// Units of work that the kernel does here in a second, on a mesh as small; nothing if the clock is too coarse for that.
 fn rate(problem: &Problem) -> Option<f64> {
-    let (finest, x, mut y) = operands(problem, NODES_EACH)?;
-    finest.rows.multiply(&x, &mut y);
+    let mut sample = Sample::new(problem, NODES_EACH)?;
+    sample.iterate();
     let begun = spent();
-    for _ in 0..RUNS {
-        finest.rows.multiply(&x, &mut y);
-        std::hint::black_box(&y);
-    }
+    (0..RUNS).for_each(|_| sample.iterate());
     let seconds = spent() - begun;
-    (seconds > 0.0).then(|| f64::from(RUNS) * 2.0 * finest.rows.entries() as f64 / seconds)
+    (seconds > 0.0).then(|| f64::from(RUNS) * sample.work() / seconds)
 }
 
 fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal> {
@@ -123,7 +118,7 @@ fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal
         steps: 1.0,
         iterations: (iterated * times).clamp(1.0, f64::from(problem.solver.max_iterations)),
         elements: elements_s * larger * rate,
-        // Products with a matrix that stays in no cache may take longer than all of it does here.
+        // What stays in no cache may take longer than all of it does here.
         iteration: (iterating_s / iterated * larger * rate).max(problem.work_of_iteration()),
         coarsest: coarsest_s(problem).map(|seconds| seconds * rate),
     })

@@ -298,10 +298,10 @@ impl Pic {
             .map_or_else(|_| String::new(), |problem| format!("{:?} {}", problem.cells, problem.particles()))
     }
 
-    /// Particles times steps; 0 if the arguments make no sense.
+    /// What all steps take, in steps of a particle; 0 if the arguments make no sense.
     #[must_use]
     pub fn work(&self) -> f64 {
-        self.problem().map_or(0.0, |problem| problem.particles() as f64 * f64::from(problem.steps))
+        self.problem().map_or(0.0, |problem| problem.work_of_step() * f64::from(problem.steps))
     }
 
     /// The files that are read and written.

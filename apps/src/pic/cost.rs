@@ -2,7 +2,7 @@
 
 use super::arguments::Pic;
 use super::division::Plan;
-use super::problem::{Problem, Scheme};
+use super::problem::{POINT_WORK, Problem, Scheme};
 use super::scheme::Costs;
 use crate::division::Division;
 use chares::RunError;
@@ -13,8 +13,6 @@ use chares::loadbalance::machines::Machines;
 pub(super) const MODEL: &str = "particles where their region or their number puts them at the beginning, one PE that solves for \
                                 the field of each step while others wait, charges and fields on their way; particles that \
                                 gather in one place are not reckoned with";
-/// What a point of the grid costs for the field, relative to a step of a particle: 16 to 20 ns against 10 where it was measured.
-const POINT_WORK: f64 = 1.8;
 
 /// The steps, each a phase.
 ///
@@ -27,9 +25,9 @@ pub(super) fn cost(pic: &Pic, machines: &Machines, known: Option<f64>) -> Result
     }
     let Division { owners, shares, bytes, .. } = Plan::of(pic, &problem).divide(machines)?;
     let particles = problem.particles() as f64;
-    let times = known.map_or(f64::from(problem.steps), |work| work / particles);
+    let times = known.map_or(f64::from(problem.steps), |work| work / problem.work_of_step());
     let mut work: Vec<f64> = shares.iter().map(|share| share * particles).collect();
-    let field = POINT_WORK * problem.grid() as f64;
+    let field = problem.work_of_step() - particles;
     if problem.scheme == Scheme::Distributed {
         work.iter_mut().zip(&shares).for_each(|(work, share)| *work += share * field);
     } else if let Some(work) = work.get_mut(owners.solver as usize) {

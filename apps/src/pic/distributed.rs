@@ -9,7 +9,7 @@ use super::field::{Solver, Wave};
 use super::problem::Problem;
 use super::region::Region;
 use super::spectrum::{Bands, Guard, Lines, Spectrum, columns, numbers, rows_of, waves};
-use chares::{Ctx, Entry, Part};
+use chares::{Ctx, Cx as _, Entry, Part};
 
 impl Entry<Guard> for Region {
     fn receive(&mut self, guard: Guard, ctx: &mut Ctx<'_, Self>) {
@@ -33,7 +33,9 @@ impl Entry<Part<Bands>> for Region {
     fn receive(&mut self, part: Part<Bands>, ctx: &mut Ctx<'_, Self>) {
         self.spectrum.bands.hold(part);
         while let Some(bands) = self.spectrum.bands.take(ctx) {
-            let potential = self.transform_back(&bands, ctx);
+            let Some(potential) = self.transform_back(&bands, ctx) else {
+                return ctx.fail("a region got rows of another field than the one that is solved for");
+            };
             self.take_step(&potential, ctx);
         }
     }
@@ -105,16 +107,19 @@ impl Region {
         });
     }
 
-    /// The potential in the region's columns and those around them.
-    fn transform_back(&mut self, bands: &[Bands], ctx: &mut Ctx<'_, Self>) -> Vec<f64> {
+    /// The potential in the region's columns and those around them; nothing if there are more rows or fewer.
+    fn transform_back(&mut self, bands: &[Bands], ctx: &mut Ctx<'_, Self>) -> Option<Vec<f64>> {
         let (problem, _) = self.known(ctx);
         let width = columns(&problem, ctx.index()).count();
         let solver = self.spectrum.solver.get_or_insert_with(|| Solver::new(&problem));
         let spectrum: Vec<Wave> = bands.iter().flat_map(|Bands(part)| waves(part)).collect();
+        if spectrum.len() != solver.rows() * width {
+            return None;
+        }
         let mut potential = Vec::with_capacity(width * problem.cells[1]);
         for column in 0..width {
             solver.column_back(|row| spectrum[row * width + column], &mut potential);
         }
-        potential
+        Some(potential)
     }
 }

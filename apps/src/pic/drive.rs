@@ -135,7 +135,7 @@ fn state(main: &mut Driver, pic: &Pic, problem: &Problem, course: &[Figures], di
     let (rate, expected) = (fit(&energies, problem.dt), theory::expected(problem));
     let charge_error = course.iter().map(|figures| figures.charge_error).fold(0.0, f64::max);
     let outcome = main.outcome();
-    outcome.work(particles as f64 * f64::from(steps));
+    outcome.work(problem.work_of_step() * f64::from(steps));
     let nanoseconds =
         outcome.timed().map(|timed| timed.as_secs_f64() * 1e9 / (particles as f64 * f64::from(steps)));
     outcome.fact("particles", particles);

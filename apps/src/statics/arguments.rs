@@ -316,9 +316,8 @@ impl Statics {
     /// Atoms times evaluations, about; 0 if the arguments make no sense.
     #[must_use]
     pub fn work(&self) -> f64 {
-        let evaluations = |problem: &Problem| -> u64 {
-            problem.steps.iter().map(|step| step.limits.evaluations.min(50)).sum()
-        };
+        let evaluations =
+            |problem: &Problem| -> u64 { problem.steps.iter().map(|step| step.limits.expected()).sum() };
         let work = |problem: &Problem| problem.crystal.atoms() as f64 * evaluations(problem) as f64;
         // Arguments that come from a report have not been completed.
         match &self.known.problem {

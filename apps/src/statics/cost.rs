@@ -9,7 +9,7 @@ use chares::loadbalance::machines::Machines;
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "evaluations of blocks that live where their cost and the speeds of the PEs put them, ghosts \
                                 hidden behind the work, and sums of all blocks that each evaluation waits for; as many \
-                                evaluations as were made, or 50";
+                                evaluations as were made, or as there must be, or 50";
 /// Messages of an evaluation that follow one another: places, slopes, sums, and their way back.
 const ROUNDS: f64 = 4.0;
 
@@ -32,8 +32,8 @@ pub(super) fn cost(
     let of_each = work.iter().sum::<f64>().max(1.0);
     let times = known.unwrap_or_else(|| statics.work()) / of_each;
     let bytes = division.bytes;
-    // Nobody knows how soon the atoms are at rest.
-    let is_guess = known.is_none();
+    // Nobody knows how soon atoms are at rest that may come to rest.
+    let is_guess = known.is_none() && !problem.steps.iter().all(|step| step.limits.takes_all());
     Ok(vec![Phase { times, work, bytes, rounds: ROUNDS, is_overlapped: true, is_guess, ..Phase::default() }])
 }
 
@@ -61,6 +61,9 @@ mod tests {
         let large = seconds(&["--size", "40"], &rates, lan);
         assert!((ideal..1.1 * ideal).contains(&large), "{large} and {ideal}");
         let ideal = 50.0 * 500.0 / 1.8e6;
+        let no_rest = ["--size", "40", "--max-force", "0", "--evaluations", "400"];
+        let all = seconds(&no_rest, &rates, lan);
+        assert!((7.9 * large..8.1 * large).contains(&all), "{all} and {large}");
         let small = seconds(&["--size", "5", "--block", "50"], &rates, lan);
         assert!(small > 2.0 * ideal, "{small} and {ideal}");
     }

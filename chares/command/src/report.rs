@@ -51,6 +51,8 @@ pub(crate) struct Report {
     speeds_drift: Option<f64>,
     speeds_taken: Option<f64>,
     faster_than_measured: Option<f64>,
+    pace: Option<f64>,
+    busy: Option<f64>,
     #[serde(skip)]
     earlier_speeds: Option<EarlierSpeeds>,
     equivalents: f64,
@@ -264,8 +266,6 @@ impl Report {
         let seconds = |from: Instant, to: Instant| to.saturating_duration_since(from).as_secs_f64();
         let between = |from: Option<Instant>, to: Option<Instant>| Some(seconds(from?, to?));
         let finished = timeline.finished.unwrap_or(now);
-        let fastest = info.nodes.iter().map(node_speed).fold(0.0, f64::max);
-        let relative = |speed: f64| if fastest > 0.0 { speed / fastest } else { 0.0 };
         let moments = Moments::of(timeline);
         let advice: Vec<String> = advice::advice(info, timeline, moments.after)
             .filter(|sentence| !timeline.remarks.contains(sentence))
@@ -299,7 +299,9 @@ impl Report {
             speeds_age_s: timeline.earlier_speeds.map(|earlier| earlier.age.as_secs()),
             speeds_drift: timeline.earlier_speeds.and_then(|earlier| earlier.drift),
             speeds_taken: timeline.speeds_taken,
-            faster_than_measured: timeline.faster_than_measured,
+            faster_than_measured: timeline.faster_than_measured(),
+            pace: timeline.pace,
+            busy: timeline.busy,
             earlier_speeds: timeline.earlier_speeds,
             equivalents: equivalents(info.nodes.iter().filter(|node| node.left.is_none())).unwrap_or(0.0),
             work: timeline.work,
@@ -318,15 +320,7 @@ impl Report {
             entries: profile::entries(moments.end, &info.entry_names),
             launcher: LauncherReport { host: this_host(), traffic: moments.whole_traffic(0) },
             hosts: HostReport::of_all(info),
-            nodes: info
-                .nodes
-                .iter()
-                .map(|n| NodeReport {
-                    shares_memory_with: sharers(&of_node(moments.after, n.node), &info.nodes),
-                    sent_to: profile::sent_to(&of_node(moments.end, n.node), &info.nodes),
-                    ..NodeReport::new(n, timeline, &moments, relative(node_speed(n)))
-                })
-                .collect(),
+            nodes: NodeReport::of_all(info, timeline, &moments),
         }
     }
 }
@@ -403,6 +397,17 @@ fn name_of(id: u16, nodes: &[NodeInfo]) -> String {
 }
 
 impl NodeReport {
+    fn of_all(info: &RunInfo, timeline: &Timeline, moments: &Moments<'_>) -> Vec<Self> {
+        let fastest = info.nodes.iter().map(node_speed).fold(0.0, f64::max);
+        let relative = |speed: f64| if fastest > 0.0 { speed / fastest } else { 0.0 };
+        let of = |node: &NodeInfo| Self {
+            shares_memory_with: sharers(&of_node(moments.after, node.node), &info.nodes),
+            sent_to: profile::sent_to(&of_node(moments.end, node.node), &info.nodes),
+            ..Self::new(node, timeline, moments, relative(node_speed(node)))
+        };
+        info.nodes.iter().map(of).collect()
+    }
+
     fn new(info: &NodeInfo, timeline: &Timeline, moments: &Moments<'_>, speed: f64) -> Self {
         let (before, after) = (of_node(moments.before, info.node), of_node(moments.after, info.node));
         let pick = |all: &[f64]| all.get(info.pes()).map(|part| part.iter().sum::<f64>());

@@ -195,7 +195,7 @@ pub(crate) fn confirm(main: &mut Driver, query: &SpeedQuery<'_>, again: Duration
 pub(crate) fn correct(main: &mut Driver, query: &SpeedQuery<'_>) {
     main.outcome().correct_rates(&query.own_cores());
     let (rates, timed) = (main.outcome().rates.clone(), main.outcome().timed());
-    if let (Some(_), Some(timed)) = (main.outcome().faster_than_measured, timed) {
+    if let (Some(_), Some(timed)) = (main.outcome().faster_than_measured(), timed) {
         kept::store(query, &rates, timed);
     }
 }

@@ -69,7 +69,20 @@ impl Limits {
     pub fn has_tolerance(&self) -> bool {
         self.max_force > 0.0 || self.force_norm > 0.0 || self.energy > 0.0
     }
+
+    /// Whether it is known beforehand that a relaxation makes all evaluations which it may make.
+    pub fn takes_all(&self) -> bool {
+        !self.has_tolerance() && self.evaluations <= self.iterations
+    }
+
+    /// How many evaluations a relaxation makes, if that is known, or else about.
+    pub fn expected(&self) -> u64 {
+        if self.takes_all() { self.evaluations } else { self.evaluations.min(USUAL_EVALUATIONS) }
+    }
 }
+
+/// Evaluations after which most crystals with a defect are at rest.
+const USUAL_EVALUATIONS: u64 = 50;
 
 /// What ended a relaxation.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]

@@ -28,14 +28,15 @@ fn alone(info: &RunInfo, timeline: &Timeline) -> Option<String> {
     let has_changed = info.nodes.iter().any(|node| node.joined_s.is_some() || node.left.is_some());
     let (fastest, equivalents) = (fastest(&info.nodes)?, equivalents(&info.nodes)?);
     let (timed_s, ideal_s) = (timeline.timed()?.as_secs_f64(), timeline.ideal_seconds()?);
-    let alone_s = ideal_s * equivalents;
+    // Alone it would work at no other pace than all did together.
+    let alone_s = ideal_s * equivalents / timeline.pace.unwrap_or(1.0).min(1.0);
     let drift = timeline.earlier_speeds.and_then(|earlier| earlier.drift).unwrap_or_default();
     let unsure = SPREAD + drift + timeline.speeds_taken.unwrap_or_default();
     let is_quicker = info.nodes.len() > 1 && !has_changed && alone_s * (1.0 + unsure) + WORTH_S < timed_s;
     is_quicker.then(|| {
         let name = &fastest.name;
         format!(
-            "{name} alone would be quicker: by its measured speed about {alone_s:.2} s, where the timed part took {timed_s:.2} s; \
+            "{name} alone would be quicker: by its speed about {alone_s:.2} s, where the timed part took {timed_s:.2} s; \
              --only {name} tries it"
         )
     })

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 /// Speeds are known no better than this: they drift by as much from second to second.
 const FASTER_MIN: f64 = 1.02;
+/// A pace that is higher than this is that of the speeds measured, as well as these are known.
+const SLOWER_MAX: f64 = 0.9;
 /// Slowdowns that are named, the worst.
 const SLOWDOWNS: usize = 3;
 /// A smaller part of the time that PEs could not work is not worth a line.
@@ -98,12 +100,13 @@ impl Report {
     /// What the nodes are worth, and how much of that the run realised.
     fn worth(&self) -> String {
         format!(
-            "equivalents {:.2}, ideal {} s, mixed-node efficiency {}{}\n{}",
+            "equivalents {:.2}, ideal {} s, mixed-node efficiency {}{}\n{}{}",
             self.equivalents,
             seconds(self.ideal_s),
             if self.faster_than_measured.is_some() { "at most " } else { "" },
             percent(self.efficiency),
-            self.correction().unwrap_or_default()
+            self.correction().unwrap_or_default(),
+            self.slower().unwrap_or_default()
         )
     }
 
@@ -117,6 +120,15 @@ impl Report {
             (None, Some(beside)) => Some(format!("by speeds measured {beside}\n")),
             (None, None) => None,
         }
+    }
+
+    /// That PEs worked slower than their speeds promise, so that not all that is missing was lost in waiting.
+    fn slower(&self) -> Option<String> {
+        let (pace, busy) = (self.pace.filter(|pace| *pace < SLOWER_MAX)?, self.busy?);
+        Some(format!(
+            "PEs had something to do for {} of the time, and did it at {pace:.2}x the speeds measured\n",
+            percent(Some(busy))
+        ))
     }
 }
 

@@ -83,36 +83,73 @@ fn the_timed_part_is_what_happened_between_its_two_snapshots() {
     assert_eq!(report.nodes[0].compute_s, 0.0);
 }
 
+/// A timed part of 10 s with PEs of these rates; what they did in it is `done`, and each had computed for a second before it
+/// and had waited for its core for another.
+fn worked(work: f64, rates: &[f64], mut done: Vec<PeSnapshot>, own_cores: &[bool]) -> Timeline {
+    let mut timeline = Timeline::new(Instant::now());
+    let second = 1_000_000_000;
+    let before = |pe: &PeSnapshot| PeSnapshot {
+        pe: pe.pe,
+        compute_ns: second,
+        core_wait_ns: second,
+        ..PeSnapshot::default()
+    };
+    let before = done.iter().map(before).collect();
+    done.iter_mut().for_each(|pe| {
+        pe.compute_ns += second;
+        pe.core_wait_ns += second;
+    });
+    timeline.before = vec![NodeSnapshot { node: 1, pes: before, ..NodeSnapshot::default() }];
+    timeline.after = vec![NodeSnapshot { node: 1, pes: done, ..NodeSnapshot::default() }];
+    timeline.init_over = Some(timeline.command);
+    timeline.timed_over = timeline.command.checked_add(std::time::Duration::from_secs(10));
+    (timeline.work, timeline.rates) = (Some(work), rates.to_vec());
+    timeline.correct_rates(own_cores);
+    timeline
+}
+
 /// A node whose PEs have cores of their own, and one whose PE takes turns with others.
 #[test]
 fn what_pes_did_beyond_their_measured_speeds_corrects_these_and_is_no_efficiency() {
-    let second = 1_000_000_000;
     let pe = |pe, compute_ns| PeSnapshot { pe, compute_ns, ..PeSnapshot::default() };
     let timeline = |work, compute_s: [u64; 3]| {
-        let mut timeline = Timeline::new(Instant::now());
-        let after: Vec<_> = (0..).zip(compute_s).map(|(at, s)| pe(at, (s + 1) * second)).collect();
-        let before = (0..3).map(|at| pe(at, second)).collect();
-        timeline.before = vec![NodeSnapshot { node: 1, pes: before, ..NodeSnapshot::default() }];
-        timeline.after = vec![NodeSnapshot { node: 1, pes: after, ..NodeSnapshot::default() }];
-        timeline.init_over = Some(timeline.command);
-        timeline.timed_over = timeline.command.checked_add(std::time::Duration::from_secs(10));
-        (timeline.work, timeline.rates, timeline.speeds_taken) = (Some(work), vec![4.0, 4.0, 2.0], Some(0.3));
-        timeline.correct_rates(&[true, true, false]);
-        timeline
+        let done = (0..).zip(compute_s).map(|(at, s)| pe(at, s * 1_000_000_000)).collect();
+        Timeline { speeds_taken: Some(0.3), ..worked(work, &[4.0, 4.0, 2.0], done, &[true, true, false]) }
     };
     let explained = timeline(96.0, [10, 10, 3]);
-    assert_eq!((explained.faster_than_measured, explained.efficiency()), (None, Some(0.96)));
+    assert_eq!((explained.faster_than_measured(), explained.efficiency()), (None, Some(0.96)));
+    assert_eq!((explained.pace, explained.busy), (None, None), "nobody knows what the third left to others");
     let said = "efficiency 96.0%\nby speeds measured while others had 30% of the cores\n";
     assert!(report(&explained).table().contains(said), "{}", report(&explained).table());
     // The second PE was idle half of the time, the third may have left its core to others.
     let corrected = timeline(96.0, [10, 5, 3]);
-    assert_eq!((corrected.faster_than_measured, corrected.rates), (Some(1.2), vec![4.8, 4.8, 2.4]));
+    assert_eq!((corrected.faster_than_measured(), corrected.rates), (Some(1.2), vec![4.8, 4.8, 2.4]));
     let perfect = timeline(140.0, [10, 10, 3]);
     let table = report(&perfect).table();
     assert_eq!(perfect.efficiency(), Some(1.0));
     let said =
         "efficiency at most 100.0%\nby speeds 1.40x those measured while others had 30% of the cores\n";
     assert!(table.contains(said), "{table}");
+}
+
+/// Speeds are measured with what others take of the cores, so that PEs are not faster for waiting for these; and work that is
+/// slower than the kernel is told apart from time in which there was nothing to do.
+#[test]
+fn what_pes_wait_for_their_cores_is_no_idleness_and_a_slow_pace_is_not_either() {
+    let s = 1_000_000_000;
+    let robbed = |pe, wait: u64| PeSnapshot {
+        pe,
+        compute_ns: (8 - wait) * s,
+        core_wait_ns: wait * s,
+        ..PeSnapshot::default()
+    };
+    let waits = worked(48.0, &[4.0, 2.0], vec![robbed(0, 0), robbed(1, 4)], &[true, true]);
+    assert_eq!((waits.pace, waits.faster_than_measured(), waits.busy), (Some(1.0), None, Some(0.8)));
+    assert!(report(&waits).table().contains("efficiency 80.0%\n"), "{}", report(&waits).table());
+    let slow = worked(24.0, &[4.0, 2.0], vec![robbed(0, 0), robbed(1, 4)], &[true, true]);
+    assert_eq!((slow.pace, slow.busy, slow.efficiency()), (Some(0.5), Some(0.8), Some(0.4)));
+    let said = "efficiency 40.0%\nPEs had something to do for 80.0% of the time, and did it at 0.50x the speeds measured\n";
+    assert!(report(&slow).table().contains(said), "{}", report(&slow).table());
 }
 
 /// A slowdown is told in the report and in the table, and so is what kept PEs from working.
@@ -168,19 +205,22 @@ fn that_the_fastest_node_alone_would_be_quicker_is_said_if_speeds_are_sure_enoug
         RunInfo { nodes: vec![node(1, "fast", 1.0, 0), slow], ..RunInfo::default() }
     };
     // Alone the fast one would take ten seconds.
-    let remarks = |timed_s: u64, taken, info: &RunInfo| {
+    let remarks_at = |pace, timed_s: u64, taken, info: &RunInfo| {
         let mut timeline = Timeline::new(Instant::now());
         timeline.init_over = Some(timeline.command);
         timeline.timed_over = timeline.command.checked_add(std::time::Duration::from_secs(timed_s));
         (timeline.work, timeline.rates, timeline.speeds_taken) = (Some(40.0), vec![4.0, 1.0], taken);
+        timeline.pace = pace;
         let sources = Sources { info, version: "1", arguments: Value::Null, exit_code: 0, error: None };
         let report = Report::new(sources, &timeline);
         assert!(report.told().all(|remark| remark.is_advice), "{report:?}");
         report.remarks
     };
-    let said = "fast alone would be quicker: by its measured speed about 10.00 s, where the timed part took 12.00 s; --only \
+    let remarks = |timed_s, taken, info: &RunInfo| remarks_at(None, timed_s, taken, info);
+    let said = "fast alone would be quicker: by its speed about 10.00 s, where the timed part took 12.00 s; --only \
                 fast tries it";
     assert_eq!(remarks(12, None, &info(None)), [said]);
+    assert!(remarks_at(Some(0.8), 12, None, &info(None)).is_empty(), "alone it would be as slow at its work");
     assert!(remarks(11, None, &info(None)).is_empty(), "within what speeds are unsure by");
     assert!(remarks(12, Some(0.3), &info(None)).is_empty(), "others were there when speeds were measured");
     assert!(remarks(12, None, &info(Some(5.0))).is_empty(), "a node came");
