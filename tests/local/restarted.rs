@@ -118,21 +118,19 @@ fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
 /// What the driver and chares do on PEs that the run did not begin with, wherever in the midst of the work it goes on.
 #[test]
 fn runs_that_were_saved_in_the_midst_of_their_work_go_on_on_more_pes() {
-    for words in [
-        "run matmul --n 300 --grain 4 --algorithm conventional --deterministic --out out",
-        "run mis --vertices 150 --density 0.2 --deterministic --checkpoint-protocol snapshot --out out",
+    for (words, sizes) in [
+        ("run matmul --grain 4 --algorithm conventional --deterministic --out out --n", [300, 900, 2700]),
+        (
+            "run mis --density 0.2 --deterministic --checkpoint-protocol snapshot --out out --vertices",
+            [150, 190, 230],
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         local_nodes(folder, &[1]);
-        let how = ["--quiet", "--speed", "equal", "--checkpoint-keep", "1000"];
-        let words: Vec<&str> = words.split(' ').chain(how).chain(OFTEN).collect();
-        let done = run(METACHARE, folder, &words);
-        assert_eq!(done.code, 0, "{done:?}");
+        let last = saved_so_often(3, folder, words, &sizes);
         let whole = fs::read(folder.join("out")).unwrap();
         local_nodes(folder, &[2, 1]);
-        let last = last(folder);
-        assert!(last > 2, "{words:?}: {last} checkpoints");
         for from in (1..=last).step_by(1 + last as usize / 6) {
             fs::remove_file(folder.join("out")).unwrap();
             let from = from.to_string();
@@ -142,6 +140,24 @@ fn runs_that_were_saved_in_the_midst_of_their_work_go_on_on_more_pes() {
             assert!(fs::read(folder.join("out")).unwrap() == whole, "from {from} of {last}: other bits");
         }
     }
+}
+
+/// Makes a run, of the first of these sizes in which it is saved at least so often: that depends on the disk, too. Gives the
+/// number of its last checkpoint.
+fn saved_so_often(least: u32, folder: &Path, words: &str, sizes: &[u32]) -> u32 {
+    let how = ["--quiet", "--speed", "equal", "--checkpoint-keep", "1000"];
+    for size in sizes {
+        let _ = fs::remove_dir_all(folder.join("saved"));
+        let size = size.to_string();
+        let words: Vec<&str> = words.split(' ').chain([&*size]).chain(how).chain(OFTEN).collect();
+        let done = run(METACHARE, folder, &words);
+        assert_eq!(done.code, 0, "{words:?}: {done:?}");
+        let last = last(folder);
+        if last >= least {
+            return last;
+        }
+    }
+    panic!("{words} of none of the sizes {sizes:?} is saved {least} times");
 }
 
 /// What was measured at the beginning is not measured again, and whether a run is recorded makes no difference.
@@ -163,7 +179,7 @@ fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let words =
-        "run imbalance --chares 24 --steps 900 --work 20000 --reduce-every 3 --speed equal --out ends.npy";
+        "run imbalance --chares 24 --steps 2000 --work 20000 --reduce-every 3 --speed equal --out ends.npy";
     let words: Vec<&str> = words.split(' ').collect();
     local_nodes(folder, &[1, 2]);
     assert_eq!(run(METACHARE, folder, &words).code, 0);
@@ -180,7 +196,7 @@ fn a_run_that_is_killed_or_stopped_over_and_over_comes_to_its_end() {
             start(&mut command)
         };
         let (running, before) = (here(&words), last(folder));
-        wait_for("two checkpoints", || (last(folder) >= before + 2).then_some(()));
+        wait_for("another checkpoint", || (last(folder) > before).then_some(()));
         if pes != [1, 1, 1] {
             signal(running.pid(), "KILL");
             assert_eq!(running.done().code, 128 + 9);
@@ -266,10 +282,7 @@ fn what_is_damaged_is_named_though_nodes_read_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     local_nodes(folder, &[1, 2]);
-    let words = "run jacobi --n 1200 --blocks-per-pe 3 --speed equal --checkpoint-keep 1000";
-    let done = run(METACHARE, folder, &[&words.split(' ').collect::<Vec<_>>()[..], &OFTEN].concat());
-    assert!(done.code == 0 && last(folder) >= 2, "{done:?}");
-    let number = last(folder);
+    let number = saved_so_often(2, folder, "run jacobi --blocks-per-pe 3 --n", &[1200, 2400, 4800]);
     let chunks = format!("saved/generation-{number:06}/chunks");
     let mut bytes = fs::read(folder.join(&chunks)).unwrap();
     bytes[0] ^= 1;
