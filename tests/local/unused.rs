@@ -15,6 +15,18 @@ fn an_option_that_would_not_be_used_is_refused_with_the_reason() {
             "--kernel: --deterministic has its own; leave it out",
         ),
         (
+            "matmul --n 90 --b b.npy",
+            "--b: a right factor from a file goes with a left one from a file, which --a names; leave it out",
+        ),
+        (
+            "jacobi --n 90 --b b.npy",
+            "--b: right-hand sides from a file go with coefficients from one, which --a names; leave it out",
+        ),
+        (
+            "gauss --seed 2 --b b.npy",
+            "--b: right-hand sides from a file go with coefficients from one, which --a names; leave it out",
+        ),
+        (
             "apsp --n 90 --degree 3",
             "--degree: only graphs of the family random have a degree to be chosen, and this is of road; leave it out",
         ),

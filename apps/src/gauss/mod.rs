@@ -54,6 +54,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
                 .check(arguments::check)
                 .complete(|arguments: Gauss| Ok(arguments.completed()))
                 .files(|arguments: &Gauss| arguments.system.files())
+                .unused(|arguments: &Gauss| arguments.system.unused())
                 .aside(&["system.out", "verify"])
                 .cost(cost::MODEL, cost::cost),
         )

@@ -59,6 +59,7 @@ pub fn add_to(program: CommandLine) -> CommandLine {
             .check(arguments::check)
             .complete(|arguments: Jacobi| Ok(arguments.completed()))
             .files(|arguments: &Jacobi| arguments.system.files())
+            .unused(|arguments: &Jacobi| arguments.system.unused())
             .aside(&["system.out", "verify"])
             .cost(cost::MODEL, cost::cost),
     )

@@ -116,6 +116,12 @@ impl Matmul {
         if self.deterministic {
             unused.push(("kernel", "--deterministic has its own".into()));
         }
+        if self.a.is_none() {
+            unused.push((
+                "b",
+                "a right factor from a file goes with a left one from a file, which --a names".into(),
+            ));
+        }
         unused
     }
 

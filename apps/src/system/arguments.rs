@@ -68,6 +68,13 @@ impl SystemArguments {
         read([("--a", &self.a), ("--b", &self.b)]).chain(written([("--out", &self.out)])).collect()
     }
 
+    /// Options that say nothing beside the others.
+    #[must_use]
+    pub fn unused(&self) -> Vec<(&'static str, String)> {
+        let why = "right-hand sides from a file go with coefficients from one, which --a names";
+        self.a.is_none().then(|| ("b", why.into())).into_iter().collect()
+    }
+
     /// Checks the arguments before any node is started.
     ///
     /// # Errors
