@@ -402,3 +402,31 @@ fn misused_collectives_end_the_run_with_a_sentence() {
     });
     assert!(mixed.contains("takes part in an exchange over") && mixed.contains("Part of element"), "{mixed}");
 }
+
+/// How many elements there are is a matter of each node alone: between nodes a broadcast and a reduction take as many messages
+/// for a few of them as for many.
+#[test]
+fn messages_between_nodes_do_not_grow_with_the_number_of_elements() {
+    const ROUNDS: u32 = 40;
+    let drive = |main: &mut Driver| {
+        let mut sent = |elements: u32| -> Result<u64, RunError> {
+            let voices = main.array_placed::<Voice>(elements, (), Placement::Cyclic);
+            main.quiescence()?;
+            let count = |main: &mut Driver| -> Result<u64, RunError> {
+                Ok(main.snapshots()?.iter().map(|node| node.sent_messages).sum())
+            };
+            let before = count(main)?;
+            for _ in 0..ROUNDS {
+                let (to, told) = main.pending();
+                voices.broadcast(main, Tell(to));
+                assert_eq!(told.wait(main)?.0.len(), elements as usize);
+            }
+            Ok(count(main)? - before)
+        };
+        let (few, many) = (sent(16)?, sent(256)?);
+        assert!(few >= u64::from(ROUNDS), "{few}");
+        assert!(many <= few + few / 4, "{few} messages for 16 elements, {many} for 256");
+        Ok(())
+    };
+    program().run_in_process(&InProcess::new(&[2, 2, 2, 2]), drive).unwrap();
+}

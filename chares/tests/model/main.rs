@@ -14,6 +14,7 @@ mod ending;
 mod failures;
 mod hints;
 mod kept;
+mod midway;
 mod mobility;
 mod moving;
 mod order;

@@ -19,6 +19,14 @@ fn elements_that_move_in_every_step_get_everything_once_and_in_order() {
     }
 }
 
+/// Each of a hundred thousand has its number, and comes in its place.
+#[test]
+fn a_hundred_thousand_numbered_messages_between_chares_that_move_all_the_time_keep_their_order() {
+    // Each of eight tells all of them in each step.
+    let walks = |main: &mut Driver| walk(main, 1_600);
+    program().run_in_process(&InProcess { always_pup: true, ..InProcess::new(&[1, 1, 2]) }, walks).unwrap();
+}
+
 /// A single chare that is sent from PE to PE and says where it is; it ends when it is told.
 #[derive(Serialize, Deserialize)]
 struct Pilgrim {

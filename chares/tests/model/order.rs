@@ -182,6 +182,23 @@ fn what_waits_on_a_pe_runs_by_priority() {
 }
 
 #[test]
+fn an_urgent_message_overtakes_ten_thousand_that_wait() {
+    let mut priorities = vec![0; 10_000];
+    priorities.push(-1);
+    let drive = |main: &mut Driver| {
+        let pair = main.array_placed::<Recorder>(2, (), Placement::on_pes([0, 0]));
+        pair.at(0).send(main, Burst { to: pair.at(1), priorities: priorities.clone(), gate: None });
+        main.quiescence()?;
+        assert!(
+            heard(main, &pair, 1)? == by_priority(&priorities),
+            "the urgent one first, the others in order"
+        );
+        Ok(())
+    };
+    program().run_in_process(&InProcess::new(&[2]), drive).unwrap();
+}
+
+#[test]
 fn priorities_hold_for_what_came_from_other_pes_and_nodes() {
     let priorities = vec![3, 0, -2, 3, 7, -2, 0, -9];
     let mut gate = 0;
