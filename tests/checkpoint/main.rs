@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod exchanged;
+
 use harness::{Done, local_nodes, start};
 use runtime::architecture::Architecture;
 use runtime::buffer::Buffer;
@@ -263,4 +265,36 @@ fn runs_that_other_kinds_of_machines_saved_go_on_here_to_the_same_bits() {
             "{name}: other bits once it was converted"
         );
     }
+}
+
+/// A search that version 0.1.0 saved by a snapshot: with a subproblem that waits, messages that came late, sums that are not
+/// complete, a shared variable with its type, and chunks that are compressed.
+const GOLDEN_SEARCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden-search");
+
+#[test]
+fn a_search_that_was_saved_with_all_kinds_of_records_goes_on_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let result = |words: &str| {
+        let done = run(METACHARE, &words.split(' ').collect::<Vec<_>>(), folder);
+        assert_eq!(done.code, 0, "{words}: {done:?}");
+        fs::read(folder.join("set.txt")).unwrap()
+    };
+    local_nodes(folder, &[2, 1]);
+    let shown = run(METACHARE, &["checkpoint", "show", GOLDEN_SEARCH, "--json"], folder);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let types: Vec<_> = shown["types"].as_array().unwrap().iter().map(|of| of["name"].clone()).collect();
+    let all = ["Placer", "Subproblem", "PE", "late", "collection", "loads", "sum", "variable", "driver"];
+    assert!(all.iter().all(|name| types.contains(&Value::from(*name))), "{types:?}");
+    let whole =
+        result("run mis --vertices 130 --density 0.15 --deterministic --out set.txt --speed equal --quiet");
+    for (number, pes) in [&[2, 1][..], &[1, 1, 1], &[4]].into_iter().enumerate() {
+        local_nodes(folder, pes);
+        fs::remove_file(folder.join("set.txt")).unwrap();
+        let words = format!("restart {GOLDEN_SEARCH} --checkpoint others-{number} --speed equal --quiet");
+        assert!(result(&words) == whole, "another set on {pes:?}");
+    }
+    let own = values_of(run(METACHARE, &["checkpoint", "show", GOLDEN_SEARCH, "--values", "--json"], folder));
+    let others = values_of(run("python3", &[READER, GOLDEN_SEARCH], folder));
+    assert_eq!(own, others);
 }
