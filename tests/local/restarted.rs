@@ -115,9 +115,11 @@ fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
     }
 }
 
-/// What the driver and chares do on PEs that the run did not begin with, wherever in the midst of the work it goes on.
+/// What the driver and chares do on PEs that the run did not begin with, wherever in the midst of the work it goes on, and however
+/// chares are placed there.
 #[test]
 fn runs_that_were_saved_in_the_midst_of_their_work_go_on_on_more_pes() {
+    let mut placed = 0;
     for (words, sizes) in [
         ("run matmul --grain 4 --algorithm conventional --deterministic --out out --n", [300, 900, 2700]),
         (
@@ -131,15 +133,23 @@ fn runs_that_were_saved_in_the_midst_of_their_work_go_on_on_more_pes() {
         let last = saved_so_often(3, folder, words, &sizes);
         let whole = fs::read(folder.join("out")).unwrap();
         local_nodes(folder, &[2, 1]);
+        let mut maps = ["block", "cyclic", "comm", "keep"].into_iter().cycle();
         for from in (1..=last).step_by(1 + last as usize / 6) {
             fs::remove_file(folder.join("out")).unwrap();
             let from = from.to_string();
-            let words = ["restart", "saved", "--generation", &from, "--quiet", "--speed", "equal"];
+            let map = maps.next().unwrap();
+            let words = ["restart", "saved", "--generation", &from, "--map", map, "--speed", "equal"];
             let done = run(METACHARE, folder, &[&words[..], &["--checkpoint", "others"]].concat());
-            assert_eq!(done.code, 0, "from {from} of {last}: {done:?}");
-            assert!(fs::read(folder.join("out")).unwrap() == whole, "from {from} of {last}: other bits");
+            assert_eq!(done.code, 0, "from {from} of {last} ({map}): {done:?}");
+            // Before there are chares there is nothing to place.
+            let says_where = done.stderr.contains(&format!("chares are placed anew ({map}): "));
+            assert!(!says_where || map != "keep", "{done:?}");
+            placed += u32::from(says_where);
+            let is_same = fs::read(folder.join("out")).unwrap() == whole;
+            assert!(is_same, "from {from} of {last} ({map}): other bits");
         }
     }
+    assert!(placed > 0, "nothing was placed anew");
 }
 
 /// Makes a run, of the first of these sizes in which it is saved at least so often: that depends on the disk, too. Gives the
@@ -312,6 +322,8 @@ fn what_cannot_be_gone_on_with_is_refused() {
     assert!(none.contains("nowhere"), "{none}");
     let time = refused(&["run", "imbalance", "--checkpoint", "x", "--checkpoint-every", "often"]);
     assert!(time.contains("help") || time.contains("90s, 10m or 2h"), "{time}");
+    let few = refused(&["run", "imbalance", "--checkpoint", "x", "--checkpoint-keep", "1"]);
+    assert!(few.contains("1 is not in 2..") || few.contains("--help"), "{few}");
     let options = [["every", "1m"], ["protocol", "snapshot"], ["keep", "3"]];
     for alone in options.map(|[name, value]| [format!("--checkpoint-{name}"), value.into()]) {
         let alone = alone.each_ref().map(String::as_str);
@@ -326,6 +338,9 @@ fn what_cannot_be_gone_on_with_is_refused() {
         other.last_error().contains("saved holds a run of metachare, and this is stencil2d"),
         "{other:?}"
     );
+    let of_run = run(METACHARE, folder, &["restart", "saved", "--steps", "7"]);
+    let why = "note: --steps is saved with the run and stays what it was; `metachare help checkpoint` tells";
+    assert!(of_run.code == 64 && of_run.stderr.contains(why), "{of_run:?}");
     let generation = refused(&["restart", "saved", "--generation", "9999"]);
     assert!(generation.contains("9999"), "{generation}");
     fs::write(folder.join("far.toml"), "[[node]]\nname = \"far\"\nhost = \"far\"\n").unwrap();

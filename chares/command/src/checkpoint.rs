@@ -15,7 +15,9 @@ use super::report::unix_ms;
 use super::{say, terminal};
 use crate::command_line::CommandLine;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use runtime::checkpoint::{Listed, ReadError, Saved, Store, Understood, Verified, list_objects};
+use runtime::checkpoint::{
+    Listed, ReadError, Record, Records, Saved, Store, Understood, Verified, list_objects,
+};
 use runtime::failure::{Failure, Kind};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -271,6 +273,18 @@ fn read_whole(saved: &Saved) -> Result<Verified, ReadError> {
     let verified = saved.verify(|read_bytes| bar.set_position(read_bytes));
     bar.finish_and_clear();
     verified
+}
+
+/// All or most records of a checkpoint, while a bar shows how far that is if anybody looks.
+fn followed<'a>(
+    done: &str,
+    saved: &Saved,
+    records: Records<'a>,
+) -> impl Iterator<Item = Result<Record, ReadError>> + use<'a> {
+    let bar = terminal::bar_of_bytes(done, saved.overview().bytes, true);
+    records.inspect(move |record| {
+        record.iter().for_each(|record| bar.inc(record.packed.len_bytes() as u64));
+    })
 }
 
 fn compared(store: &Store, numbers: [u32; 2]) -> Result<Answer, Failure> {

@@ -118,6 +118,12 @@ fn last_chance(limit: Duration, over: Instant) -> Instant {
     over.checked_sub(margin).unwrap_or(over)
 }
 
+/// Whether so many steps since the last checkpoint are as many as there are to be between two, or nearly at a good moment.
+fn are_done(every: u64, since: u64, is_good_moment: bool) -> bool {
+    let early = if is_good_moment { every / u64::from(EARLY_PART) } else { 0 };
+    since >= every - early
+}
+
 /// The run as it is now: nodes join it and leave it. The PEs of those that have left are on others, with their numbers.
 fn about(info: RunInfo) -> About {
     About {
@@ -146,8 +152,7 @@ impl Keeper for StoreKeeper {
                 let done = self.hub.done();
                 // Another phase begins at 0.
                 self.last_done = self.last_done.min(done);
-                let early = if is_good_moment { every / u64::from(EARLY_PART) } else { 0 };
-                done - self.last_done >= every - early
+                are_done(every, done - self.last_done, is_good_moment)
             }
         };
         self.is_before_end = order == Some(SaveOrder::BeforeEnd);
@@ -263,6 +268,14 @@ pub(crate) fn say_what_is_left(saved: Option<(PathBuf, u32)>, program: &str, has
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_checkpoint_after_so_many_steps_comes_sooner_at_a_good_moment_only() {
+        let of = |since, is_good| are_done(80, since, is_good);
+        assert_eq!([79, 80, 200].map(|since| of(since, false)), [false, true, true]);
+        assert_eq!([69, 70, 79].map(|since| of(since, true)), [false, true, true]);
+        assert!(are_done(1, 1, false) && !are_done(1, 0, true), "each step at most");
+    }
 
     #[test]
     fn the_last_checkpoint_begins_early_enough_before_a_time_limit() {

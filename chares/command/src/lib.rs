@@ -111,6 +111,7 @@ impl CommandLine {
                     } else {
                         let _ = error.print();
                     }
+                    restart::about_saved_option(&self, &arguments, &error).iter().for_each(|said| note(said));
                     unstarted::report_usage(&self, &arguments, &error, command_started);
                     return ExitCode::from(Kind::Usage.exit_code());
                 }

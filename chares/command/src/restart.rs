@@ -7,12 +7,14 @@ use super::run;
 use super::{command, keeping, log, note, run_of};
 use crate::command_line::CommandLine;
 use chares::checkpoint::{GoOn, Mapping, pe_counts};
+use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command, FromArgMatches as _, value_parser};
 use runtime::checkpoint::{Foreign, Saved, Store, TakenIn};
 use runtime::config::{ClusterConfig, LaunchMethod};
 use runtime::failure::{Failure, Kind};
 use runtime::monitor::wire::RunInfo;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +38,25 @@ pub(crate) fn map() -> Arg {
         "Where chares go: keep (where they were), block, cyclic, or comm (by who talks to whom). On the same nodes \
          they stay if not given; on others they are placed by what they cost and the speeds that PEs have now",
     )
+}
+
+/// What to say to who names an option of the application of a run that is to go on: it was saved with the run.
+pub(crate) fn about_saved_option(
+    program: &CommandLine,
+    line: &[OsString],
+    error: &clap::Error,
+) -> Option<String> {
+    let goes_on = matches!(line.get(1)?.to_str()?, "restart" | "migrate");
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidArg) else { return None };
+    let long = name.strip_prefix("--")?;
+    let mut arguments = program.apps.iter().flat_map(|app| app.command.get_arguments());
+    let is_saved = goes_on && arguments.any(|argument| argument.get_long() == Some(long));
+    is_saved.then(|| {
+        format!(
+            "{name} is saved with the run and stays what it was; `{} help checkpoint` tells what can be said anew",
+            program.name
+        )
+    })
 }
 
 /// What a run goes on from.
@@ -108,14 +129,7 @@ impl Origin {
     /// # Errors
     /// The first number that is too big for one of them; or if the checkpoint cannot be read.
     pub(crate) fn fits_on(&self, info: &RunInfo) -> Result<(), Failure> {
-        // The launcher's own width has been looked at before.
-        let narrowest = info.nodes.iter().map(|node| node.architecture.pointer_bits).min();
-        match narrowest {
-            Some(bits) if bits < usize::BITS => {
-                self.saved.fits(bits).map_err(|why| foreign(&self.saved, &self.dir, why))
-            }
-            _ => Ok(()),
-        }
+        fits_on(&self.saved, &self.dir, info)
     }
 
     /// Who balances: where there are more PEs than before somebody has to, or they have nothing to do.
@@ -124,10 +138,11 @@ impl Origin {
         if pes <= self.pes || self.has_balancer || self.places_anew(config) {
             return chosen.into();
         }
-        note(&format!(
-            "{} PEs are new, and have nothing to do yet: --balance auto moves chares there",
-            pes - self.pes
-        ));
+        let new = match pes - self.pes {
+            1 => "1 PE is new, and has".into(),
+            several => format!("{several} PEs are new, and have"),
+        };
+        note(&format!("{new} nothing to do yet: --balance auto moves chares there"));
         "auto".into()
     }
 }
@@ -219,6 +234,16 @@ fn taken_in(program: &CommandLine, saved: &Arc<Saved>, dir: &Path) -> Result<Tak
     let taken_in = TakenIn::new(Arc::clone(saved), program.program.table()).map_err(refused)?;
     saved.fits(usize::BITS).map_err(refused)?;
     Ok(taken_in)
+}
+
+/// Whether all nodes have room for all numbers of a checkpoint.
+pub(crate) fn fits_on(saved: &Saved, dir: &Path, info: &RunInfo) -> Result<(), Failure> {
+    // The launcher's own width has been looked at before.
+    let narrowest = info.nodes.iter().map(|node| node.architecture.pointer_bits).min();
+    match narrowest {
+        Some(bits) if bits < usize::BITS => saved.fits(bits).map_err(|why| foreign(saved, dir, why)),
+        _ => Ok(()),
+    }
 }
 
 fn foreign(saved: &Saved, dir: &Path, why: Foreign) -> Failure {

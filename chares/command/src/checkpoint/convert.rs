@@ -4,7 +4,7 @@
 //! values by their new names, has what he keeps converted.
 
 use super::values::{describe_as, wrong};
-use super::{CommandLine, chosen, folder};
+use super::{CommandLine, chosen, folder, followed};
 use crate::say;
 use chares::checkpoint::pe_counts;
 use clap::{Arg, ArgMatches, Command};
@@ -57,7 +57,7 @@ pub(super) fn converted(
     let store = Store::create_keeping_all(out)?;
     let mut writer = store.begin(about)?;
     describe(&mut writer, saved, program, &variables);
-    for record in saved.records() {
+    for record in followed("converted", saved, saved.records()) {
         let mut record = record?;
         record.packed = understood.take_in(&record)?;
         if let Some((variable, Some(migrate))) = record.variable().and_then(|id| variables.get(&id)) {

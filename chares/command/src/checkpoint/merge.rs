@@ -4,8 +4,8 @@
 //! Two of the latter cannot be made one. So the run that goes on is that of A, and what B gives is values: the own states of
 //! chares that both have, shared variables, and what has been added to accumulators.
 
-use super::folder;
 use super::values::{Which, describe_as, name, read, unfound, wrong};
+use super::{folder, followed};
 use crate::report::unix_ms;
 use crate::say;
 use clap::builder::PossibleValuesParser;
@@ -100,7 +100,7 @@ impl<'a> Merging<'a> {
         let (a, b) = (self.a, self.b);
         let variables = self.variables()?;
         let mut chares = 0u64;
-        for record in a.records_of_kind(RecordKind::Chare) {
+        for record in followed("compared", a, a.records_of_kind(RecordKind::Chare)) {
             chares += u64::from(self.chare(&record?)?.is_some());
         }
         self.check_decided()?;
@@ -111,7 +111,7 @@ impl<'a> Merging<'a> {
         let store = Store::create_keeping_all(out)?;
         let mut writer = store.begin(about)?;
         describe_as(&mut writer, a);
-        for record in a.records() {
+        for record in followed("written", a, a.records()) {
             let record = record?;
             let merged = if record.kind == RecordKind::Chare { self.chare(&record)? } else { None };
             if !(is_variable(&record) && variables.contains_key(&key(&record))) {

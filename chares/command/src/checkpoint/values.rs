@@ -1,6 +1,6 @@
 //! Values in checkpoints by name: shown, taken out, changed.
 
-use super::npy;
+use super::{followed, npy};
 use crate::output;
 use crate::report::unix_ms;
 use runtime::checkpoint::{About, Kind as RecordKind, Record, Saved, Store, Writer};
@@ -171,7 +171,7 @@ pub(super) fn unfound(which: &Which, saved: &Saved) -> Failure {
 /// The only record that is meant.
 fn only(saved: &Saved, which: &Which) -> Result<Record, Failure> {
     let mut found: Option<Record> = None;
-    for record in saved.records() {
+    for record in followed("read", saved, saved.records()) {
         let record = record?;
         if !which.is_of(&record) {
             continue;
@@ -252,7 +252,7 @@ fn written(dir: &Path, saved: &Saved, which: &Which, (of, new): (&Record, Packed
         (record.kind, record.pe, record.collection, record.index) == (of.kind, of.pe, of.collection, of.index)
             && record.type_name == of.type_name
     };
-    for record in saved.records() {
+    for record in followed("written", saved, saved.records()) {
         let record = record?;
         let record = if is_changed(&record) { Record { packed: new.clone(), ..record } } else { record };
         writer.put(&record)?;

@@ -2,8 +2,11 @@
 
 use super::super::convert::converted;
 use super::*;
+use crate::restart::fits_on;
 use chares::{Chare, Ctx, Entry, Program, entries};
+use runtime::architecture::Architecture;
 use runtime::checkpoint::{SavedSchema, SavedVariable, Understood, schemas};
+use runtime::monitor::wire::{NodeInfo, RunInfo};
 use runtime::schema::shape_of;
 use serde::{Deserialize, Serialize};
 
@@ -193,6 +196,21 @@ fn a_checkpoint_is_refused_for_machines_that_have_no_room_for_a_number() {
     let sentence =
         "heat::Block[0, 0, 0]: state.count is 1099511627776, and machines of 32 bits have no such usize";
     assert_eq!(saved.fits(32).unwrap_err().to_string(), sentence);
+}
+
+/// A launcher that has room for it may have a node that has not: that is known when the node has been started.
+#[test]
+fn one_narrow_node_has_no_room_for_a_number_however_wide_the_others_are() {
+    let (folder, saved) = folder(&json!(7));
+    let node = |number, pointer_bits| {
+        let architecture = Architecture { pointer_bits, ..Architecture::here() };
+        NodeInfo { node: number, architecture, ..NodeInfo::default() }
+    };
+    let on = |nodes: Vec<NodeInfo>| fits_on(&saved, folder.path(), &RunInfo { nodes, ..RunInfo::default() });
+    assert!(on(vec![node(1, 64), node(2, 64)]).is_ok());
+    let refused = on(vec![node(1, 64), node(2, 32), node(3, 64)]).unwrap_err();
+    let sentence = "state.count is 1099511627776, and machines of 32 bits have no such usize";
+    assert!(refused.sentence.ends_with(sentence), "{refused:?}");
 }
 
 /// However many there are, and whichever is changed.
