@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Applications, each with what it writes, and whether it has chares that move: those of a group stay.
-pub(super) const ALL: [(&str, &str, &str, bool); 18] = [
+pub(super) const ALL: [(&str, &str, &str, bool); 20] = [
     ("matmul --n 70 --algorithm cannon --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox --deterministic", "--out", "c.npy", true),
     ("matmul --n 70 --algorithm fox-hey-otto --deterministic", "--out", "c.npy", true),
@@ -20,6 +20,13 @@ pub(super) const ALL: [(&str, &str, &str, bool); 18] = [
     ("apsp --n 60 --algorithm floyd-warshall", "--out", "d.npy", true),
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode cblocks", "--xyz", "end.xyz", true),
     ("statics --size 4 --shake 0.05 --max-force 1e-3 --mode replicated", "--xyz", "end.xyz", false),
+    (
+        "statics --size 3 --shake 0.05 --max-force 1e-2 --box xyz --max-pressure 0.5 --mode cblocks",
+        "--xyz",
+        "end.xyz",
+        true,
+    ),
+    ("fem --physics swelling --elements 8 --steps 2", "--out", "u.npy", true),
     ("fem --elements 12 --subdomains 6 --coarsest 40 --verify", "--out", "u.npy", true),
     ("mis --vertices 150 --density 0.2 --deterministic --verify", "--out", "set.txt", true),
     (

@@ -315,9 +315,9 @@ fn quiescence_waits_for_everything_under_way() {
         let recorders = main.array::<Recorder>(10, ());
         let sum = main.accumulator::<Sum<u64>>();
         for round in 0..3 {
-            (0..10).for_each(|index| recorders.at(index).send(main, Fork(6 + round, sum)));
+            (0..10).for_each(|index| recorders.at(index).send(main, Fork(4 + round, sum)));
             main.quiescence()?;
-            assert_eq!(main.collect(&sum)?, Some(Sum(10 << (6 + round))));
+            assert_eq!(main.collect(&sum)?, Some(Sum(10 << (4 + round))));
         }
         main.quiescence() // at rest already
     });
