@@ -166,6 +166,11 @@ fn state_of_chares_travels() {
 }
 
 #[test]
+fn chares_of_a_node_share_nothing() {
+    check(sources().iter(), rules::chares_share_nothing);
+}
+
+#[test]
 fn names_of_modules_say_something() {
     check(sources().iter(), rules::module_names);
 }

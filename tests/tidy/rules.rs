@@ -274,6 +274,22 @@ pub(crate) fn state_travels(file: &SourceFile) -> Vec<String> {
         .collect()
 }
 
+/// What chares share beside messages and the variables of the model would be another thing on each node, and would not travel.
+pub(crate) fn chares_share_nothing(file: &SourceFile) -> Vec<String> {
+    let (tokens, _) = source::without_tests(&source::tokens(&file.text));
+    let has_chares = tokens.windows(2).any(|pair| source::begin_with(pair, &["Chare", "for"]));
+    let is_shared = |part: &[source::Token]| {
+        source::begin_with(part, &["thread_local", "!"]) || (part[0].text == "static" && part[2].text == ":")
+    };
+    tokens
+        .windows(3)
+        .filter(|part| file.path.starts_with("apps/src/") && has_chares && is_shared(part))
+        .map(|part| {
+            file.finding(part[0].line, "chares share this: make it a field, or a variable of the model")
+        })
+        .collect()
+}
+
 /// No modules or files whose name says nothing.
 pub(crate) fn module_names(file: &SourceFile) -> Vec<String> {
     let says_nothing =

@@ -174,3 +174,23 @@ fn state_that_does_not_travel_is_found() {
     assert_eq!((findings("apps/src/gauss/arguments.rs"), findings("runtime/src/frame.rs")), (0, 0));
     assert!(state_travels(&file("apps/src/gauss/share.rs", "#[serde(bound = \"T: Real\")]")).is_empty());
 }
+
+#[test]
+fn what_chares_of_a_node_share_is_found() {
+    let chare = "impl Chare for Rows {}\n";
+    let findings = |path: &str, text: &str| chares_share_nothing(&file(path, text)).len();
+    let counter = format!("static COUNT: AtomicU64 = AtomicU64::new(0);\n{chare}");
+    let cells = format!("{chare}thread_local! {{ static SEEN: Cell<u32> = Cell::new(0); }}");
+    assert_eq!(
+        (findings("apps/src/mis/rows.rs", &counter), findings("apps/src/mis/rows.rs", &cells)),
+        (1, 2)
+    );
+    assert_eq!(
+        (
+            findings("runtime/src/pe/rows.rs", &counter),
+            findings("apps/src/mis/count.rs", "static A: u8 = 0;")
+        ),
+        (0, 0)
+    );
+    assert_eq!(findings("apps/src/mis/rows.rs", &format!("{chare}fn name() -> &'static str {{ \"\" }}")), 0);
+}
