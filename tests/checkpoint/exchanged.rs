@@ -1,7 +1,7 @@
 //! Two runs put together, as the adaptive thesis does it: values are taken out of a checkpoint, changed or exchanged, and the run
 //! goes on with them.
 
-use super::{METACHARE, run};
+use super::metachare;
 use harness::local_nodes;
 use serde_json::Value;
 use std::fs;
@@ -11,12 +11,6 @@ const BLOCKS: usize = 3;
 const N: u32 = 120;
 /// By so much right-hand sides differ, in part: after more the method would be taken for one that runs away from its solution.
 const MORE: f64 = 1e-4;
-
-fn metachare(folder: &Path, words: &str) -> String {
-    let done = run(METACHARE, &words.split(' ').collect::<Vec<_>>(), folder);
-    assert_eq!(done.code, 0, "{words}: {done:?}");
-    done.stdout
-}
 
 /// What an `.npy` file of 64-bit floats holds.
 fn numbers(path: &Path) -> Vec<f64> {

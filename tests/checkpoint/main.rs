@@ -58,6 +58,13 @@ fn run(program: &str, words: &[&str], folder: &Path) -> Done {
     start(Command::new(program).args(words).current_dir(folder)).done()
 }
 
+/// What the program prints that does this in that folder, which it has to do.
+fn metachare(folder: &Path, words: &str) -> String {
+    let done = run(METACHARE, &words.split(' ').collect::<Vec<_>>(), folder);
+    assert_eq!(done.code, 0, "{words}: {done:?}");
+    done.stdout
+}
+
 /// Whose a record is, and the lengths of its body and attachments.
 fn line(record: &Record) -> (String, u64, String, u64, Vec<u64>, Vec<u64>) {
     let attachments = record.packed.attachments.iter().map(Buffer::len);
@@ -179,8 +186,7 @@ fn a_reader_that_knows_only_the_specification_reads_every_value_of_a_run_of_stat
     local_nodes(folder, &[2, 1]);
     let words = "run statics --size 6 --shake 0.05 --max-force 1e-3 --mode cblocks --speed equal --quiet --checkpoint saved \
                  --checkpoint-every 0.0005";
-    let done = run(METACHARE, &words.split_whitespace().collect::<Vec<_>>(), folder);
-    assert_eq!(done.code, 0, "{done:?}");
+    metachare(folder, words);
     let own = values_of(run(METACHARE, &["checkpoint", "show", "saved", "--values", "--json"], folder));
     let others = values_of(run("python3", &[READER, "saved"], folder));
     assert_eq!(own, others);
@@ -236,8 +242,7 @@ fn runs_that_other_kinds_of_machines_saved_go_on_here_to_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let result = |words: &str| {
-        let done = run(METACHARE, &words.split(' ').collect::<Vec<_>>(), folder);
-        assert_eq!(done.code, 0, "{words}: {done:?}");
+        metachare(folder, words);
         let result = fs::read(folder.join("x.npy")).unwrap();
         fs::remove_file(folder.join("x.npy")).unwrap();
         result
@@ -276,13 +281,12 @@ fn a_search_that_was_saved_with_all_kinds_of_records_goes_on_to_the_same_bits() 
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let result = |words: &str| {
-        let done = run(METACHARE, &words.split(' ').collect::<Vec<_>>(), folder);
-        assert_eq!(done.code, 0, "{words}: {done:?}");
+        metachare(folder, words);
         fs::read(folder.join("set.txt")).unwrap()
     };
     local_nodes(folder, &[2, 1]);
-    let shown = run(METACHARE, &["checkpoint", "show", GOLDEN_SEARCH, "--json"], folder);
-    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let shown = metachare(folder, &format!("checkpoint show {GOLDEN_SEARCH} --json"));
+    let shown: Value = serde_json::from_str(&shown).unwrap();
     let types: Vec<_> = shown["types"].as_array().unwrap().iter().map(|of| of["name"].clone()).collect();
     let all = ["Placer", "Subproblem", "PE", "late", "collection", "loads", "sum", "variable", "driver"];
     assert!(all.iter().all(|name| types.contains(&Value::from(*name))), "{types:?}");
