@@ -23,6 +23,13 @@ fn best(loads: &[f64], pes: usize) -> f64 {
     found
 }
 
+/// A balancer that moves chares for the least gain. By default it leaves what is within 2 % of what it would bring, which
+/// would hide what it wants.
+fn eager(text: &str) -> Box<dyn Balancer> {
+    let separator = if text.contains(':') { ',' } else { ':' };
+    balancer(&format!("{text}{separator}gain=0.000001"))
+}
+
 fn longest(view: &View, decision: &Decision) -> f64 {
     view::Times::with(view, &decision.owners(view)).longest()
 }
@@ -44,7 +51,7 @@ proptest! {
     ) {
         let loads: Vec<f64> = loads.into_iter().map(f64::from).collect();
         let view = View::new(&Part::each(&vec![1.0; pes]), loads.iter().map(|load| (0, *load)));
-        let decision = balancer("exchange:tolerance=0.001").decide(&view).unwrap();
+        let decision = eager("exchange:tolerance=0.001").decide(&view).unwrap();
         prop_assert!(longest(&view, &decision) <= 4.0 / 3.0 * best(&loads, pes) + 1e-9, "{decision:?}");
     }
 
@@ -58,12 +65,12 @@ proptest! {
         let heaviest = loads.iter().copied().fold(0.0, f64::max);
         let slowest = speeds.iter().copied().fold(1.0, f64::min);
         for name in ["greedy", "greedy-refine", "refine"] {
-            let decision = balancer(name).decide(&view).unwrap();
+            let decision = eager(name).decide(&view).unwrap();
             let most = level * 1.02 + heaviest / slowest;
             prop_assert!(longest(&view, &decision) <= most + 1e-9, "{}: {:?}", name, decision);
         }
         // Bounds between pieces are nearest to where they should be: half a chare at each end.
-        let decision = balancer("weighted").decide(&view).unwrap();
+        let decision = eager("weighted").decide(&view).unwrap();
         prop_assert!(longest(&view, &decision) <= level + heaviest / slowest + 1e-6);
     }
 
@@ -81,7 +88,7 @@ proptest! {
             ("weighted", 1.15), ("bisection", 1.15), ("diffusion", 1.25), ("gossip", 1.6),
         ];
         for (name, most) in most {
-            let decision = balancer(name).decide(&view).unwrap();
+            let decision = eager(name).decide(&view).unwrap();
             prop_assert!(decision.after <= most, "{} leaves {}", name, decision.after);
         }
     }
