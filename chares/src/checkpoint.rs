@@ -30,10 +30,11 @@ use runtime::failure::{Failure, Kind};
 use runtime::ids::PeId;
 use runtime::monitor::requests::SavedIn;
 use runtime::monitor::wire::NodeSnapshot;
-use runtime::saved::{RecordHeader, SavedPlace, SavedRecords};
+use runtime::saved::{GiveExtents, RecordHeader, SavedPlace, SavedRecords};
 use runtime::schema::{Change, Path, Shape, difference, shape_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How the driver is saved. Version 1 does not say what the outcomes are made of; another one is refused.
 pub(crate) const VERSION: u16 = 2;
@@ -62,6 +63,12 @@ pub trait Keeper: Send {
     /// # Errors
     /// Why it cannot be kept: it is not taken then, and the run goes on.
     fn begin(&mut self) -> Result<bool, String>;
+
+    /// From what PEs get room that see where the one is kept that has begun, and write what they have themselves; nothing if all is
+    /// to be [put](Self::put).
+    fn extents(&self) -> Option<Arc<dyn GiveExtents>> {
+        None
+    }
 
     /// A part of it, with the checksums of its values; of a chare with the name of its type.
     ///

@@ -523,6 +523,7 @@ impl Driver {
             DriverEvent::Reading(pe, bytes) => drop(self.history.checkpoint.read_bytes.insert(pe, bytes)),
             DriverEvent::GoodMoment => self.history.is_good_moment = true,
             DriverEvent::Record(from, record, packed) => self.hear_record(from, record, packed),
+            DriverEvent::Wrote(pe, checkpoint, wrote) => self.hear_wrote(pe, checkpoint, wrote),
             DriverEvent::Kept => self.hear_kept(),
             DriverEvent::Left(node) => self.nodes.ended(node),
             DriverEvent::Recruited(recruited) => self.nodes.recruited = Some(recruited),

@@ -45,6 +45,8 @@ pub struct Kept {
     pub bytes: u64,
     /// Bytes that had to be written for it.
     pub new_bytes: u64,
+    /// How many of them nodes have written themselves.
+    pub by_nodes_bytes: u64,
     /// How long PEs stood still for it; for a snapshot, the one that took longest to pack what it had.
     pub paused: Duration,
     /// How long it took until it was complete.

@@ -15,7 +15,7 @@ use crate::proto::ProtocolError;
 use crate::proto::membership::{JoinAnswer, NodeEntry, Welcome};
 use crate::proto::quiescence::QuiescenceMessage;
 use crate::proto::snapshot::{Carried, Colour};
-use crate::saved::{Cut, Paused, Save, Sent, ToKeep};
+use crate::saved::{Cut, Extent, Paused, Save, Sent, ToKeep};
 pub use crate::variable::VariableKind;
 use bytes::Buf as _;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// Version of everything that nodes say to each other; nodes of different versions refuse each other.
-pub const WIRE_VERSION: u16 = 22;
+pub const WIRE_VERSION: u16 = 23;
 
 /// What every frame's body begins with, behind one byte that says which of these it is and what colour it has; the rest of the
 /// body and the attachments are the payload.
@@ -220,6 +220,8 @@ pub enum Order {
     Collect(u64),
     /// So many bytes of what it sent to be saved have been kept.
     Kept(u64),
+    /// Room for one of its PEs in the file of the checkpoint that is being written, if there is any.
+    Extent(PeId, Option<Box<Extent>>),
     /// Have all its PEs save what they have and go on in the other colour.
     Cut(Save),
     /// Say what it has carried of a colour, in the round of this number.
@@ -274,6 +276,17 @@ pub enum ControlToLauncher {
     Closed(PeId, Paused),
     /// A PE has read so many bytes of what was saved of it so far.
     Reading(PeId, u64),
+    /// A PE that may see the folder of the checkpoint of that number wants room there: so many bytes, or to know where it is.
+    WantsExtent {
+        /// The PE.
+        pe: PeId,
+        /// The number of the checkpoint in this run.
+        checkpoint: u32,
+        /// How much.
+        bytes: u64,
+    },
+    /// What a PE has written to that folder itself is there for good, for the checkpoint of that number; or why it is not.
+    Wrote(PeId, u32, Result<(), String>),
     /// A chare says that now is a good moment for a checkpoint.
     GoodMoment,
 }

@@ -48,6 +48,32 @@ pub struct Digested {
     pub(crate) chunks: Vec<Digest>,
     /// Its bytes are not beside this: they are in the folder.
     pub(crate) is_left_out: bool,
+    /// Of what is left out, the chunks that whoever had them has written there himself, in their order.
+    pub(crate) written: Vec<WrittenChunk>,
+}
+
+/// A chunk that is in the file of chunks of the generation that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WrittenChunk {
+    /// Which one of its value, from 0.
+    pub(crate) number: u32,
+    /// Where it begins.
+    pub(crate) offset: u64,
+    /// How many bytes it has there.
+    pub(crate) stored_bytes: u32,
+    /// Whether these are compressed.
+    pub(crate) is_compressed: bool,
+}
+
+/// Where the bytes of a chunk are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ChunkBytes<'a> {
+    /// Here.
+    Here(&'a [u8]),
+    /// In the folder since now.
+    Written(WrittenChunk),
+    /// In the folder since an earlier record.
+    Known,
 }
 
 impl Digested {
@@ -56,7 +82,7 @@ impl Digested {
             true => Vec::new(),
             false => bytes.chunks(CHUNK_BYTES).map(Digest::of).collect(),
         };
-        Self { len_bytes: bytes.len() as u64, chunks, is_left_out: false }
+        Self { len_bytes: bytes.len() as u64, chunks, is_left_out: false, written: Vec::new() }
     }
 
     /// Of a body, then of each of its attachments.
@@ -70,20 +96,28 @@ impl Digested {
         std::iter::once(Self::of(&packed.body)).chain(packed.attachments.iter().map(of_attachment)).collect()
     }
 
-    /// The bytes of each chunk, `None` where they are left out; or `None` if `bytes` are not what this says.
+    /// The length of each chunk, and where its bytes are; `None` if `bytes` are not what this says.
     pub(crate) fn chunks_of<'a>(
         &'a self,
         bytes: &'a [u8],
-    ) -> Option<impl Iterator<Item = (Digest, u32, Option<&'a [u8]>)>> {
+    ) -> Option<impl Iterator<Item = (Digest, u32, ChunkBytes<'a>)>> {
         let chunk_bytes = CHUNK_BYTES as u64;
+        let is_in_order = self.written.is_sorted_by(|one, next| one.number < next.number);
+        let is_of_value = self.written.last().is_none_or(|last| (last.number as usize) < self.chunks.len());
         let is_right = self.chunks.len() as u64 == self.len_bytes.div_ceil(chunk_bytes)
-            && bytes.len() as u64 == if self.is_left_out { 0 } else { self.len_bytes };
+            && bytes.len() as u64 == if self.is_left_out { 0 } else { self.len_bytes }
+            && (self.is_left_out || self.written.is_empty())
+            && is_in_order
+            && is_of_value;
+        let mut written = self.written.iter().peekable();
         is_right.then(|| {
             self.chunks.iter().enumerate().map(move |(at, digest)| {
                 let begin = at as u64 * chunk_bytes;
                 let length = (self.len_bytes - begin).min(chunk_bytes);
-                let there = bytes.get(begin as usize..(begin + length) as usize);
-                (*digest, length as u32, there)
+                let there = bytes.get(begin as usize..(begin + length) as usize).map(ChunkBytes::Here);
+                let is_written = written.next_if(|chunk| chunk.number as usize == at);
+                let elsewhere = is_written.map_or(ChunkBytes::Known, |chunk| ChunkBytes::Written(*chunk));
+                (*digest, length as u32, there.unwrap_or(elsewhere))
             })
         })
     }
@@ -100,13 +134,23 @@ pub(crate) struct Digests {
 
 impl Digests {
     /// The checksums of what is to be sent, for which `last` is asked of what nobody has written to since. Values whose
-    /// chunks were all in the last checkpoint are left out of `packed` if `has_last` says that its receiver has that.
-    pub(crate) fn add(&mut self, packed: &mut Packed, last: &Self, has_last: bool) -> Vec<Digested> {
+    /// chunks were all in the last checkpoint are left out of `packed` if `has_last` says that its receiver has that. Of each
+    /// value besides, which of its chunks its receiver has neither from that nor from what was added before.
+    pub(crate) fn add(
+        &mut self,
+        packed: &mut Packed,
+        last: &Self,
+        has_last: bool,
+    ) -> (Vec<Digested>, Vec<Vec<u32>>) {
         let mut digested = Digested::all_with(packed, |buffer| self.of_attachment(buffer, last));
+        let mut new = Vec::with_capacity(digested.len());
         for (at, value) in digested.iter_mut().enumerate() {
-            self.chunks.extend(&value.chunks);
-            let is_known = value.chunks.iter().all(|chunk| last.chunks.contains(chunk));
-            value.is_left_out = has_last && is_known && !value.chunks.is_empty();
+            let is_in_last = |chunk: &Digest| has_last && last.chunks.contains(chunk);
+            let chunks = (0..).zip(&value.chunks);
+            let chunks = chunks.filter(|(_, chunk)| self.chunks.insert(**chunk) && !is_in_last(chunk));
+            new.push(chunks.map(|(number, _)| number).collect());
+            let is_known = value.chunks.iter().all(is_in_last);
+            value.is_left_out = is_known && !value.chunks.is_empty();
             if !value.is_left_out {
                 continue;
             }
@@ -115,7 +159,7 @@ impl Digests {
                 Some(at) => packed.attachments[at] = Buffer::default(),
             }
         }
-        digested
+        (digested, new)
     }
 
     fn of_attachment(&mut self, buffer: &Buffer, last: &Self) -> Digested {

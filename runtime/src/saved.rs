@@ -13,6 +13,7 @@ use crate::payload::Packed;
 use crate::variable::VariableKind;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::sync::Arc;
 
 /// What the payload beside it is.
@@ -46,6 +47,12 @@ pub struct ToKeep {
 }
 
 impl ToKeep {
+    /// Whether its PE has written some of it to the folder itself.
+    #[must_use]
+    pub fn is_written(&self) -> bool {
+        self.digested.iter().any(|value| !value.written.is_empty())
+    }
+
     /// What a node leaves behind that leaves the run: it is of no checkpoint.
     #[must_use]
     pub fn left_behind(sent: Sent) -> Self {
@@ -62,6 +69,8 @@ pub struct Save {
     pub since: Option<u32>,
     /// While so many bytes of its node are on their way that have not been kept, no more are sent.
     pub sent_bytes_max: u64,
+    /// Whether it may write what it has itself, if it sees the folder.
+    pub may_write: bool,
 }
 
 /// A PE has been cut: so many records are what it had, and packing them took so many nanoseconds; or why they cannot be saved.
@@ -86,19 +95,21 @@ impl Sent {
         Ok((Self { header, is_long }, Packed { body: frame.body, attachments: frame.attachments }))
     }
 
-    /// The checksums of what travels as `packed`, from which is left out what the launcher has.
+    /// The checksums of what travels as `packed`, from which is left out what the launcher has; and of each value, which chunks
+    /// it does not have.
     pub(crate) fn digest(
         &self,
         packed: &mut Packed,
         digests: &mut Digests,
         last: &Digests,
         has_last: bool,
-    ) -> Vec<Digested> {
-        let mut digested = digests.add(packed, last, has_last);
+    ) -> (Vec<Digested>, Vec<Vec<u32>>) {
+        let (mut digested, mut new) = digests.add(packed, last, has_last);
         if self.is_long {
             digested.remove(0);
+            new.remove(0);
         }
-        digested
+        (digested, new)
     }
 
     /// The record that has travelled.
@@ -165,10 +176,89 @@ pub struct SavedPlace {
 impl SavedPlace {
     /// Whether it can be looked for.
     pub(crate) fn can_be(&self) -> bool {
-        let is_path = self.dir.starts_with('/') && !self.dir.contains('\0');
-        is_path && self.dir.len() <= PATH_MAX_BYTES && self.manifest_bytes <= MANIFEST_MAX_BYTES
+        is_path(&self.dir) && self.manifest_bytes <= MANIFEST_MAX_BYTES
     }
 }
+
+/// Whether a folder can be called so, from the root on.
+fn is_path(dir: &str) -> bool {
+    dir.starts_with('/') && !dir.contains('\0') && dir.len() <= PATH_MAX_BYTES
+}
+
+/// The longest extent that a PE is given, bytes.
+pub(crate) const EXTENT_MAX_BYTES: u64 = 64 << 20;
+
+/// The checkpoint that is being written, as the launcher has it. Whoever finds this token in that folder sees the same one, because
+/// it was put there for this checkpoint alone.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WritingPlace {
+    /// The folder of checkpoints, from the root on.
+    pub(crate) dir: String,
+    /// The number of the checkpoint.
+    pub(crate) generation: u32,
+    /// Random bytes.
+    pub(crate) token: [u8; 32],
+}
+
+impl WritingPlace {
+    /// Whether it can be looked for.
+    pub(crate) fn can_be(&self) -> bool {
+        is_path(&self.dir)
+    }
+}
+
+/// A part of the file of chunks of a checkpoint, for one PE to write to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Extent {
+    /// Of which checkpoint.
+    pub(crate) place: WritingPlace,
+    /// Where it begins.
+    pub(crate) offset: u64,
+    /// How long it is.
+    pub(crate) bytes: u64,
+}
+
+impl Extent {
+    /// Whether it can be written to.
+    pub(crate) fn can_be(&self) -> bool {
+        let is_in_file = self.offset.checked_add(self.bytes).is_some_and(|end| i64::try_from(end).is_ok());
+        self.place.can_be() && self.bytes <= EXTENT_MAX_BYTES && is_in_file
+    }
+}
+
+/// Gives PEs room in the file of chunks of the checkpoint that is being written.
+pub trait GiveExtents: Send + Sync {
+    /// So many bytes for a PE, of which 0 say only where the file is; nothing if no PE is to write to it any more.
+    fn give(&self, pe: PeId, bytes: u64) -> Option<Extent>;
+}
+
+/// Memory that is written from lies best at multiples of this, and so do its length and its place in the file: then the system
+/// needs no copy of it.
+pub(crate) const PAGE_BYTES: usize = 4096;
+
+/// How chunks are stored.
+pub trait StoreChunks: Send {
+    /// Adds a chunk to `out` as it is stored, which is no longer than it is; whether that is compressed.
+    fn append(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> bool;
+}
+
+/// The file of chunks of the checkpoint that is being written, where a node runs that sees it.
+pub trait WriteHere: Send {
+    /// Writes all of the bytes to that place.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// Waits until what was written outlasts a crash.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A checkpoint that is being written, where a node sees it.
+pub type FoundWriting = (Box<dyn StoreChunks>, Box<dyn WriteHere>);
 
 /// Records of a checkpoint; one that cannot be had is an error in its place.
 pub type SavedRecords<'a> = Box<dyn Iterator<Item = Result<(RecordHeader, Packed), Failure>> + 'a>;
@@ -180,6 +270,12 @@ pub trait FindSaved: Send + Sync {
     /// # Errors
     /// Why it is not.
     fn find(&self, place: &SavedPlace) -> Result<Arc<dyn SavedHere>, String>;
+
+    /// The checkpoint that is being written, if it is there and the same.
+    ///
+    /// # Errors
+    /// Why it is not.
+    fn find_writing(&self, place: &WritingPlace) -> Result<FoundWriting, String>;
 }
 
 /// A checkpoint that has been found where a node runs.

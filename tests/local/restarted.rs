@@ -403,3 +403,39 @@ fn a_signal_has_a_run_saved_and_does_not_end_it() {
         "{ended:?}"
     );
 }
+
+/// A matrix that the nodes have, not the launcher; and of which they write nothing again, because nobody has changed it.
+#[test]
+fn nodes_that_see_the_folder_write_what_they_have_themselves() {
+    for protocol in PROTOCOLS {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        local_nodes(folder, &[2, 1]);
+        let words = "run jacobi --n 1200 --blocks-per-pe 3 --dominance 1.01 --speed equal --out x.npy --report run.json";
+        let words: Vec<&str> = words.split(' ').chain([protocol]).chain(OFTEN).collect();
+        let done = run(METACHARE, folder, &words);
+        assert_eq!(done.code, 0, "{done:?}");
+        let whole = fs::read(folder.join("x.npy")).unwrap();
+        let report: Value = serde_json::from_slice(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+        let bytes = |checkpoint: &Value| {
+            ["new_bytes", "written_by_nodes"].map(|key| checkpoint[key].as_u64().unwrap())
+        };
+        let checkpoints: Vec<[u64; 2]> =
+            report["checkpoints"].as_array().unwrap().iter().map(bytes).collect();
+        // The matrix comes in parts, which may be saved on their way, too.
+        let long: Vec<[u64; 2]> = checkpoints.iter().filter(|[new, _]| *new > 1 << 20).copied().collect();
+        let [new, written] = [0, 1].map(|at| long.iter().map(|bytes| bytes[at]).sum::<u64>());
+        let matrix = 1200 * 1200 * 8;
+        assert!(
+            (matrix / 10 * 9..3 * matrix).contains(&new) && written * 20 > new * 19,
+            "{protocol}: {checkpoints:?}"
+        );
+        let verified = run(METACHARE, folder, &["checkpoint", "verify", "saved"]);
+        assert_eq!(verified.code, 0, "{verified:?}");
+        local_nodes(folder, &[1, 1, 2]);
+        fs::remove_file(folder.join("x.npy")).unwrap();
+        let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--speed", "equal"]);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(fs::read(folder.join("x.npy")).unwrap() == whole, "{protocol}: other bits");
+    }
+}

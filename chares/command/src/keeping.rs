@@ -16,7 +16,7 @@ use runtime::job::{SaveOrder, SaveOrders};
 use runtime::monitor::hub::Hub;
 use runtime::monitor::requests::{SavedIn, restart_command};
 use runtime::monitor::wire::{MonitorEvent, NodeInfo, RunInfo, SavedAt, SavingCost};
-use runtime::saved::RecordHeader;
+use runtime::saved::{GiveExtents, RecordHeader};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,6 +54,8 @@ pub(crate) struct StoreKeeper {
     /// The next one, or the one under way, is for whoever is about to end the run.
     is_before_end: bool,
     under_way: Option<(Writing, Instant)>,
+    /// From what PEs get room that see the folder.
+    extents: Option<Arc<dyn GiveExtents>>,
     /// What chares are made of, by the names of their types.
     schemas: Vec<(String, SavedSchema)>,
 }
@@ -93,6 +95,7 @@ impl StoreKeeper {
             orders,
             is_before_end: false,
             under_way: None,
+            extents: None,
             schemas,
         }
     }
@@ -183,8 +186,13 @@ impl Keeper for StoreKeeper {
             writer.describe(RecordKind::Chare, name, schema.clone());
         }
         let has_last = writer.has_last();
+        self.extents = writer.extents();
         self.under_way = Some((Writing::begin(writer)?, began));
         Ok(has_last)
+    }
+
+    fn extents(&self) -> Option<Arc<dyn GiveExtents>> {
+        self.extents.clone()
     }
 
     fn put(
@@ -214,8 +222,8 @@ impl Keeper for StoreKeeper {
         let written = writing.commit(variables)?;
         self.took = began.elapsed();
         self.all_took += self.took;
-        let Written { generation: number, bytes, new_bytes, .. } = written;
-        let kept = Kept { number, bytes, new_bytes, took: self.took, ..Kept::default() };
+        let Written { generation: number, bytes, new_bytes, by_nodes_bytes, .. } = written;
+        let kept = Kept { number, bytes, new_bytes, by_nodes_bytes, took: self.took, ..Kept::default() };
         if !self.is_quiet {
             self.hub.note(kept.to_string());
         }

@@ -93,6 +93,7 @@ struct CheckpointReport {
     number: u32,
     bytes: u64,
     new_bytes: u64,
+    written_by_nodes: u64,
     paused_s: f64,
     took_s: f64,
 }
@@ -103,6 +104,7 @@ impl CheckpointReport {
             number: kept.number,
             bytes: kept.bytes,
             new_bytes: kept.new_bytes,
+            written_by_nodes: kept.by_nodes_bytes,
             paused_s: kept.paused.as_secs_f64(),
             took_s: kept.took.as_secs_f64(),
         }

@@ -313,8 +313,11 @@ impl Driver {
             }
         };
         self.history.begun += 1;
+        let extents = keeper.extents();
+        let may_write = extents.is_some();
+        self.pe.node().give_extents_by(extents.map(|extents| (self.history.begun, extents)));
         let whom = (self.pe.node(), self.sent_bytes_max() / KEPT_PART);
-        match Keeping::begin(self.history.begun, began, keeper, whom) {
+        match Keeping::begin((self.history.begun, may_write), began, keeper, whom) {
             Ok(keeping) => self.history.keeping = Some(keeping),
             Err((keeper, why)) => {
                 self.give_up(keeper, why);
@@ -369,6 +372,7 @@ impl Driver {
 
     /// A checkpoint is complete, or was given up.
     fn has_kept(&mut self, keeper: Box<dyn Keeper>, number: Option<u32>, kept: Option<Result<Kept, String>>) {
+        self.pe.node().give_extents_by(None);
         self.history.keeper = Some(keeper);
         self.history.complete = number.filter(|_| matches!(kept, Some(Ok(_))));
         match &kept {
@@ -424,7 +428,8 @@ impl Driver {
         for (node, bytes) in std::mem::take(&mut self.history.kept_bytes) {
             self.pe.node().order(node, Order::Kept(bytes), Packed::default());
         }
-        Save { checkpoint: self.history.begun, since, sent_bytes_max: self.sent_bytes_max() }
+        let may_write = self.history.keeping.as_ref().is_some_and(|keeping| keeping.may_write);
+        Save { checkpoint: self.history.begun, since, sent_bytes_max: self.sent_bytes_max(), may_write }
     }
 
     /// How much a node may have on its way that is not kept yet.
@@ -532,6 +537,13 @@ impl Driver {
                 let bytes = (from, packed.len_bytes() as u64);
                 count_kept(&mut self.history.kept_bytes, bytes, told_from, &node);
             }
+        }
+    }
+
+    /// What a PE has written itself is there for good, or why it is not.
+    pub(super) fn hear_wrote(&mut self, pe: PeId, checkpoint: u32, wrote: Result<(), String>) {
+        if let Some(keeping) = self.history.keeping.as_mut().filter(|keeping| keeping.number == checkpoint) {
+            keeping.has_written(pe, wrote);
         }
     }
 

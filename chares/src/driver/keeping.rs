@@ -6,7 +6,7 @@ use crate::timeline::Kept;
 use runtime::codec::Order;
 use runtime::digest::Digested;
 use runtime::envelope::Packed;
-use runtime::ids::NodeId;
+use runtime::ids::{NodeId, PeId};
 use runtime::node::Node;
 use runtime::saved::{RecordHeader, RecordOf, ToKeep};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,15 @@ use std::time::{Duration, Instant};
 pub(super) struct Keeping {
     /// Its number in this run.
     pub(super) number: u32,
+    /// Whether PEs that see the folder may write to it themselves.
+    pub(super) may_write: bool,
     /// Nothing when all has been said.
     parts: Option<Sender<Part>>,
     thread: Option<JoinHandle<Option<Done>>>,
     /// Records of nodes that have come, and how many there will be, as soon as that is known.
     come: u64,
     wanted: Option<u64>,
+    writers: Writers,
     /// The run has ended before it was whole.
     is_over: Arc<AtomicBool>,
 }
@@ -35,6 +38,8 @@ enum Part {
     /// What the launcher has.
     Shared(RecordHeader, Packed),
     OfNode(NodeId, ToKeep, Packed),
+    /// What a PE has written itself is there for good.
+    Wrote(PeId),
     /// All PEs have packed all they have.
     Packed(Box<AllPacked>),
     /// Why it cannot be taken.
@@ -68,7 +73,7 @@ impl Keeping {
     /// # Errors
     /// If there is no thread for it: the keeper, and why.
     pub(super) fn begin(
-        number: u32,
+        (number, may_write): (u32, bool),
         began: Instant,
         keeper: Box<dyn Keeper>,
         (node, told_from): (&Arc<Node>, u64),
@@ -89,11 +94,20 @@ impl Keeping {
             records: 0,
             kept_bytes: BTreeMap::new(),
             variables: BTreeSet::new(),
+            writers: Writers::default(),
             failed: None,
             is_over: Arc::clone(&is_over),
         };
-        let keeping =
-            Self { number, parts: Some(parts), thread: Some(thread), come: 0, wanted: None, is_over };
+        let keeping = Self {
+            number,
+            may_write,
+            parts: Some(parts),
+            thread: Some(thread),
+            come: 0,
+            wanted: None,
+            writers: Writers::default(),
+            is_over,
+        };
         give.send(keep).map(|()| keeping).map_err(|unsent| (unsent.0.keeper, "its thread has ended".into()))
     }
 
@@ -103,6 +117,7 @@ impl Keeping {
 
     pub(super) fn keep_of_node(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
         self.come += 1;
+        self.writers.hear_of(&record);
         self.say(Part::OfNode(from, record, packed));
     }
 
@@ -110,6 +125,17 @@ impl Keeping {
     pub(super) fn all_packed(&mut self, all: AllPacked) {
         self.wanted = Some(all.records);
         self.say(Part::Packed(Box::new(all)));
+    }
+
+    /// What a PE has written itself is there for good, or why it is not.
+    pub(super) fn has_written(&mut self, pe: PeId, wrote: Result<(), String>) {
+        match wrote {
+            Ok(()) => {
+                self.writers.have_written(pe);
+                self.say(Part::Wrote(pe));
+            }
+            Err(why) => self.fail(format!("PE {} could not write to the folder: {why}", pe.0)),
+        }
     }
 
     pub(super) fn fail(&self, why: String) {
@@ -137,7 +163,7 @@ impl Keeping {
 impl Drop for Keeping {
     /// What is whole is still kept, though the run has failed.
     fn drop(&mut self) {
-        let is_whole = self.wanted.is_some_and(|wanted| self.come >= wanted);
+        let is_whole = self.wanted.is_some_and(|wanted| self.come >= wanted) && self.writers.are_done();
         self.is_over.store(!is_whole, Ordering::Relaxed);
         self.end();
     }
@@ -154,6 +180,7 @@ struct Keep {
     kept_bytes: BTreeMap<NodeId, u64>,
     /// The variables and accumulators that have records in it.
     variables: BTreeSet<u64>,
+    writers: Writers,
     failed: Option<String>,
     is_over: Arc<AtomicBool>,
 }
@@ -181,13 +208,14 @@ impl Keep {
                     self.keep(header, packed, digested);
                 }
                 Part::OfNode(from, record, packed) => self.keep_of_node(from, record, packed),
+                Part::Wrote(pe) => self.writers.have_written(pe),
                 Part::Packed(packed) => all = Some(packed),
                 Part::Failed(why) => {
                     self.failed.get_or_insert(why);
                     break;
                 }
             }
-            if all.as_ref().is_some_and(|all| self.records >= all.records || self.failed.is_some()) {
+            if all.as_ref().is_some_and(|all| self.has_all(all) || self.failed.is_some()) {
                 break;
             }
         }
@@ -198,14 +226,16 @@ impl Keep {
         Done { keeper: self.keeper, kept, kept_bytes: self.kept_bytes }
     }
 
+    fn has_all(&self, all: &AllPacked) -> bool {
+        self.records >= all.records && self.writers.are_done()
+    }
+
     fn complete(&mut self, all: Option<Box<AllPacked>>) -> Option<Result<Kept, String>> {
         if let Some(why) = self.failed.take() {
             return Some(Err(why));
         }
-        let AllPacked { driver, records, paused, variables } = *all?;
-        if self.records < records {
-            return None;
-        }
+        let all = all.filter(|all| self.has_all(all))?;
+        let AllPacked { driver, paused, variables, .. } = *all;
         let made = self.variables.iter().filter_map(|id| Some((*id, *variables.get(id)?)));
         let variables = saved_variables(self.node.program(), made);
         let kept = self.keeper.commit(driver, variables);
@@ -214,6 +244,7 @@ impl Keep {
 
     fn keep_of_node(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
         let len_bytes = packed.len_bytes() as u64;
+        self.writers.hear_of(&record);
         let (header, packed) = record.sent.open(packed);
         self.records += 1;
         self.keep(header, packed, record.digested);
@@ -235,6 +266,31 @@ impl Keep {
         };
         let name = chare_type.map_or("", |known| known.name.as_str());
         self.failed = self.keeper.put(header, name, packed, digested).err();
+    }
+}
+
+/// The PEs that write what they have themselves.
+#[derive(Default)]
+struct Writers {
+    /// Of which a record says so.
+    are: BTreeSet<PeId>,
+    /// All of whose bytes are there for good.
+    done: BTreeSet<PeId>,
+}
+
+impl Writers {
+    fn hear_of(&mut self, record: &ToKeep) {
+        if record.is_written() {
+            self.are.insert(record.sent.header.pe);
+        }
+    }
+
+    fn have_written(&mut self, pe: PeId) {
+        self.done.insert(pe);
+    }
+
+    fn are_done(&self) -> bool {
+        self.are.is_subset(&self.done)
     }
 }
 

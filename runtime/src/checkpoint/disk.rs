@@ -37,7 +37,7 @@ pub(super) trait Output: Write + Debug + Send {
 }
 
 /// A file of which parts are written.
-pub(super) trait Patch: Debug {
+pub(super) trait Patch: Debug + Send {
     /// Writes all of the bytes to that place.
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Gives the file that length.
@@ -52,12 +52,12 @@ pub(super) struct System;
 
 impl Disk for System {
     fn create(&self, path: &Path) -> io::Result<Box<dyn Output>> {
-        Ok(Box::new(SystemFile { file: Arc::new(File::create_new(path)?), waiting_bytes: 0, ahead: None }))
+        Ok(Box::new(File::create_new(path)?))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn Patch>> {
         let file = File::options().create(true).truncate(false).write(true).open(path)?;
-        Ok(Box::new(file))
+        Ok(Box::new(SystemFile::new(file)))
     }
 
     fn create_folder(&self, path: &Path) -> io::Result<()> {
@@ -81,23 +81,9 @@ impl Disk for System {
     }
 }
 
-impl Patch for File {
-    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.write_all_at(bytes, offset)
-    }
-
-    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
-        self.set_len(bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.sync_all()
-    }
-}
-
 /// A file whose bytes go to the disk while more are written.
 #[derive(Debug)]
-struct SystemFile {
+pub(super) struct SystemFile {
     file: Arc<File>,
     /// Written since somebody last began to wait for the disk.
     waiting_bytes: usize,
@@ -105,6 +91,22 @@ struct SystemFile {
 }
 
 impl SystemFile {
+    pub(super) fn new(file: File) -> Self {
+        Self { file: Arc::new(file), waiting_bytes: 0, ahead: None }
+    }
+
+    /// So many bytes more have been written: sees that the disk does not stand idle.
+    fn go_ahead(&mut self, bytes: usize) -> io::Result<()> {
+        self.waiting_bytes += bytes;
+        if self.waiting_bytes >= AHEAD_BYTES && self.ahead.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.join()?;
+            let file = Arc::clone(&self.file);
+            self.ahead = Some(thread::Builder::new().spawn(move || file.sync_data())?);
+            self.waiting_bytes = 0;
+        }
+        Ok(())
+    }
+
     /// Waits for who waits for the disk. The system tells of a failure once, so nobody may miss it.
     fn join(&mut self) -> io::Result<()> {
         let ahead = self.ahead.take().map(JoinHandle::join);
@@ -112,25 +114,22 @@ impl SystemFile {
     }
 }
 
-impl Write for SystemFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = (&*self.file).write(bytes)?;
-        self.waiting_bytes += written;
-        if self.waiting_bytes >= AHEAD_BYTES && self.ahead.as_ref().is_none_or(JoinHandle::is_finished) {
-            self.join()?;
-            let file = Arc::clone(&self.file);
-            self.ahead = Some(thread::Builder::new().spawn(move || file.sync_data())?);
-            self.waiting_bytes = 0;
-        }
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+impl Output for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
     }
 }
 
-impl Output for SystemFile {
+impl Patch for SystemFile {
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)?;
+        self.go_ahead(bytes.len())
+    }
+
+    fn set_length(&mut self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.join()?;
         self.file.sync_all()

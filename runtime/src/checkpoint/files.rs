@@ -17,14 +17,17 @@ pub(super) struct Files {
     pub(super) commit: PathBuf,
     /// The commit before it gets its name.
     pub(super) uncommitted: PathBuf,
+    /// By what nodes know that they see this folder, while it is being written to.
+    pub(super) token: PathBuf,
 }
 
 impl Files {
     pub(super) fn of(dir: &Path, generation: u32) -> Self {
         let folder = dir.join(format!("generation-{generation:06}"));
-        let [chunks, index, manifest, commit, uncommitted] =
-            ["chunks", "index", "MANIFEST.json", "COMMIT", "COMMIT.new"].map(|name| folder.join(name));
-        Self { folder, chunks, index, manifest, commit, uncommitted }
+        let [chunks, index, manifest, commit, uncommitted, token] =
+            ["chunks", "index", "MANIFEST.json", "COMMIT", "COMMIT.new", "TOKEN"]
+                .map(|name| folder.join(name));
+        Self { folder, chunks, index, manifest, commit, uncommitted, token }
     }
 }
 

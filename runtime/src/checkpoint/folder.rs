@@ -30,6 +30,8 @@ struct State {
     /// Held for as long as the store is there.
     lock: Option<File>,
     is_writing: bool,
+    /// What nodes said that they had written was not there: they are not to write themselves any more.
+    is_hidden: bool,
     /// The chunks of the last generation that this process has written.
     known: Option<Known>,
 }
@@ -52,6 +54,16 @@ impl Folder {
             return Err(WriteError::Busy { dir: self.dir.clone() });
         }
         Ok(state.known.take())
+    }
+
+    /// Nodes that say that they see the folder do not.
+    pub(super) fn hide(&self) {
+        self.state().is_hidden = true;
+    }
+
+    /// Whether nodes that see the folder may write to it themselves.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.state().is_hidden
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -138,7 +150,7 @@ impl Folder {
             self.disk.remove(&files.commit)?;
             self.disk.sync_folder(&files.folder)?;
         }
-        let rest = [&files.uncommitted, &files.manifest, &files.index];
+        let rest = [&files.uncommitted, &files.manifest, &files.index, &files.token];
         for file in rest.into_iter().chain((!chunks_stay).then_some(&files.chunks)) {
             if file.exists() {
                 self.disk.remove(file)?;

@@ -9,6 +9,7 @@ mod codec;
 mod copy;
 mod disk;
 mod error;
+mod extents;
 mod files;
 mod find;
 mod folder;

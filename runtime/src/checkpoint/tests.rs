@@ -7,6 +7,7 @@ mod layouts;
 mod left_out;
 mod objects;
 mod sight;
+mod written;
 
 use super::files::committed;
 use super::*;

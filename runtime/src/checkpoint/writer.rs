@@ -1,8 +1,9 @@
 //! One generation, as it is written.
 
 use super::codec::{Codec, compress};
-use super::disk::Output;
+use super::disk::Patch;
 use super::error::WriteError;
+use super::extents::Extents;
 use super::files::{Files, committed, numbers};
 use super::folder::Folder;
 use super::format::{Index, NAME, Place, TableEntry, VERSION, Value, write_row};
@@ -10,10 +11,12 @@ use super::known::{Known, KnownChunk};
 use super::manifest::{About, ChunkFile, FileSum, Manifest, SavedSchema, SavedType, SavedVariable};
 use super::record::{Kind, Record};
 use super::saved::commit_line;
-use crate::digest::{CHUNK_BYTES, Digest, Digested, INSIDE_MAX_BYTES};
+use crate::digest::{CHUNK_BYTES, ChunkBytes, Digest, Digested, INSIDE_MAX_BYTES, WrittenChunk};
+use crate::ids::PeId;
+use crate::saved::GiveExtents;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write as _};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -57,8 +60,18 @@ enum State {
 /// The chunks of this generation.
 #[derive(Debug)]
 struct Chunks {
-    out: BufWriter<Box<dyn Output>>,
-    length: u64,
+    file: Box<dyn Patch>,
+    extents: Arc<Extents>,
+    /// What has not been written of the launcher's own, where that begins, and where its room ends.
+    buffer: Vec<u8>,
+    buffer_at: u64,
+    room_end: u64,
+    /// Bytes of chunks that this generation has added, and where the last of them ends.
+    new_bytes: u64,
+    end: u64,
+    by_nodes_bytes: u64,
+    /// The last chunk that each PE has written itself.
+    of_pes: BTreeMap<PeId, Place>,
     /// Room for what is compressed.
     compressed: Vec<u8>,
     used: FxHashMap<Digest, KnownChunk>,
@@ -81,42 +94,145 @@ pub struct Written {
     pub bytes: u64,
     /// Bytes that were added to the folder.
     pub new_bytes: u64,
+    /// How many of them nodes have written themselves.
+    pub by_nodes_bytes: u64,
     /// From [`Store::begin`](super::Store::begin) to the end of [`Writer::commit`].
     pub seconds: f64,
 }
 
+/// What a chunk is, and where its bytes are.
+type Chunk<'a> = (Digest, u32, ChunkBytes<'a>);
+
 impl Chunks {
-    /// Where a chunk is; it is written if it is nowhere. Of one that was left out there are no bytes. Tables are stored as they
+    fn new(file: Box<dyn Patch>, extents: Extents) -> Self {
+        Self {
+            file,
+            extents: Arc::new(extents),
+            buffer: Vec::with_capacity(CHUNK_BYTES),
+            buffer_at: 0,
+            room_end: 0,
+            new_bytes: 0,
+            end: 0,
+            by_nodes_bytes: 0,
+            of_pes: BTreeMap::new(),
+            compressed: Vec::new(),
+            used: FxHashMap::default(),
+            used_bytes: BTreeMap::new(),
+        }
+    }
+
+    /// Where a chunk is, of a value of that PE or of a table; it is written if it is nowhere. Tables are stored as they
     /// are, so that what is needed to list or compare a checkpoint is read without more ado.
     fn place(
         &mut self,
-        (digest, length, bytes): (Digest, u32, Option<&[u8]>),
-        is_table: bool,
+        (digest, length, bytes): Chunk<'_>,
+        of: Option<PeId>,
         (generation, known): (u32, &Known),
     ) -> io::Result<Place> {
-        let suits = |chunk: &KnownChunk| !is_table || chunk.place.codec == Codec::Plain;
+        let suits = |chunk: &KnownChunk| of.is_some() || chunk.place.codec == Codec::Plain;
         if let Some(chunk) = self.used.get(&digest).filter(|chunk| suits(chunk)) {
             return of_length(chunk.place, length);
         }
-        let chunk = match (known.find(&digest, bytes).filter(suits), bytes) {
-            (Some(chunk), _) => chunk,
-            (None, None) => return Err(invalid("a value was left out that is nowhere")),
-            (None, Some(bytes)) => {
-                let is_compressed = !is_table && compress(bytes, &mut self.compressed);
-                let (codec, stored) =
-                    if is_compressed { (Codec::Lz4, &self.compressed[..]) } else { (Codec::Plain, bytes) };
-                self.out.write_all(stored)?;
-                let stored_bytes = stored.len() as u32;
-                let place =
-                    Place { generation, offset: self.length, stored_bytes, codec, bytes: length, digest };
-                self.length += u64::from(stored_bytes);
-                KnownChunk { place, is_certain: true }
+        let found = || {
+            let bytes = if let ChunkBytes::Here(bytes) = bytes { Some(bytes) } else { None };
+            known.find(&digest, bytes).filter(suits)
+        };
+        let chunk = match (bytes, of) {
+            // It is not compared with what earlier generations have: these are not there, or who has written it knows them.
+            (ChunkBytes::Written(written), Some(pe)) => {
+                let place = Place { bytes: length, digest, ..of_written(&written, generation) };
+                KnownChunk { place: self.written_by(pe, place)?, is_certain: true }
             }
+            (ChunkBytes::Here(bytes), _) => match found() {
+                Some(chunk) => chunk,
+                None => {
+                    let (offset, stored_bytes, codec) = self.store(bytes, of.is_some())?;
+                    let place = Place { generation, offset, stored_bytes, codec, bytes: length, digest };
+                    KnownChunk { place, is_certain: true }
+                }
+            },
+            _ => match found() {
+                Some(chunk) => chunk,
+                None => KnownChunk { place: self.copy(digest, (generation, known))?, is_certain: true },
+            },
         };
         self.used.insert(digest, chunk);
         *self.used_bytes.entry(chunk.place.generation).or_default() += u64::from(chunk.place.stored_bytes);
         of_length(chunk.place, length)
     }
+
+    /// A PE says that it has written a chunk there.
+    fn written_by(&mut self, pe: PeId, place: Place) -> io::Result<Place> {
+        if !(place.can_be() && self.extents.has_room(pe, &place)) {
+            return Err(invalid("a PE says that it wrote where it had no room"));
+        }
+        self.of_pes.insert(pe, place);
+        self.by_nodes_bytes += u64::from(place.stored_bytes);
+        self.count(place.offset, place.stored_bytes);
+        Ok(place)
+    }
+
+    /// Writes what was left out and is in a file of which hardly anything is needed.
+    fn copy(&mut self, digest: Digest, (generation, known): (u32, &Known)) -> io::Result<Place> {
+        let there = known.stored_in_sparse(&self.extents.folder().dir, &digest)?;
+        let (place, stored) = there.ok_or_else(|| invalid("a value was left out that is nowhere"))?;
+        let offset = self.append(&stored)?;
+        self.count(offset, place.stored_bytes);
+        Ok(Place { generation, offset, ..place })
+    }
+
+    /// Writes a chunk; where it begins, its length there, and how it is stored.
+    fn store(&mut self, bytes: &[u8], may_compress: bool) -> io::Result<(u64, u32, Codec)> {
+        let mut compressed = std::mem::take(&mut self.compressed);
+        let is_compressed = may_compress && compress(bytes, &mut compressed);
+        let (codec, stored) =
+            if is_compressed { (Codec::Lz4, &compressed[..]) } else { (Codec::Plain, bytes) };
+        let stored_bytes = stored.len() as u32;
+        let offset = self.append(stored);
+        self.compressed = compressed;
+        let offset = offset?;
+        self.count(offset, stored_bytes);
+        Ok((offset, stored_bytes, codec))
+    }
+
+    fn count(&mut self, offset: u64, stored_bytes: u32) {
+        self.new_bytes += u64::from(stored_bytes);
+        self.end = self.end.max(offset + u64::from(stored_bytes));
+    }
+
+    /// Writes behind what the launcher has written, or where there is room; where that is.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let next = self.buffer_at + self.buffer.len() as u64;
+        let (offset, room_end) = self.extents.take(next, self.room_end, bytes.len() as u64);
+        self.room_end = room_end;
+        if offset != next || self.buffer.len() + bytes.len() > CHUNK_BYTES {
+            self.flush()?;
+            self.buffer_at = offset;
+        }
+        if bytes.len() >= CHUNK_BYTES {
+            self.file.write_at(offset, bytes)?;
+            self.buffer_at = offset + bytes.len() as u64;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        Ok(offset)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.buffer.is_empty() {
+            self.file.write_at(self.buffer_at, &self.buffer)?;
+            self.buffer_at += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The place of a chunk that a PE has written, without what it must be.
+fn of_written(written: &WrittenChunk, generation: u32) -> Place {
+    let WrittenChunk { offset, stored_bytes, is_compressed, .. } = *written;
+    let codec = if is_compressed { Codec::Lz4 } else { Codec::Plain };
+    Place { generation, offset, stored_bytes, codec, bytes: 0, digest: Digest([0; 32]) }
 }
 
 fn of_length(place: Place, length: u32) -> io::Result<Place> {
@@ -144,15 +260,9 @@ impl Writer {
             newest.checked_add(1).ok_or_else(|| on_dir(io::Error::other("no number is left")))?;
         let files = Files::of(&dir, generation);
         let made = folder.disk.create_folder(&files.folder);
-        let out = made.and_then(|()| folder.disk.create(&files.chunks));
-        let out = out.map_err(|error| WriteError::io(&files.chunks, error).with_last(last))?;
-        let chunks = Chunks {
-            out: BufWriter::with_capacity(CHUNK_BYTES, out),
-            length: 0,
-            compressed: Vec::new(),
-            used: FxHashMap::default(),
-            used_bytes: BTreeMap::new(),
-        };
+        let file = made.and_then(|()| folder.disk.open(&files.chunks));
+        let file = file.map_err(|error| WriteError::io(&files.chunks, error).with_last(last))?;
+        let chunks = Chunks::new(file, Extents::new(Arc::clone(&folder), files.clone(), generation));
         Ok(Self {
             folder,
             about,
@@ -212,6 +322,14 @@ impl Writer {
         self.known.is_whole
     }
 
+    /// From what PEs get room that see the folder, and write to it what they have. Nobody does where the values of a generation
+    /// that another process has written have to be compared with what is there.
+    #[must_use]
+    pub fn extents(&self) -> Option<Arc<dyn GiveExtents>> {
+        let may_write = self.known.saved.is_none() && !self.folder.is_hidden();
+        may_write.then(|| Arc::clone(&self.chunks.extents) as Arc<dyn GiveExtents>)
+    }
+
     fn try_put(&mut self, record: &Record, digested: &[Digested]) -> io::Result<()> {
         if digested.len() != 1 + record.packed.attachments.len() {
             return Err(invalid("checksums are not of this record"));
@@ -219,7 +337,7 @@ impl Writer {
         let body: &[u8] = &record.packed.body;
         let attachments = record.packed.attachments.iter().map(|buffer| buffer.bytes());
         let values = std::iter::once(body).chain(attachments).zip(digested);
-        let values = values.map(|(bytes, digested)| self.value(bytes, digested));
+        let values = values.map(|(bytes, digested)| self.value(PeId(record.pe), bytes, digested));
         let values = values.collect::<io::Result<Vec<_>>>()?;
         let key = (record.kind, record.pe);
         let table = self.open.entry(key).or_default();
@@ -247,18 +365,18 @@ impl Writer {
         self.bytes += bytes;
     }
 
-    fn value(&mut self, bytes: &[u8], digested: &Digested) -> io::Result<Value> {
+    fn value(&mut self, of: PeId, bytes: &[u8], digested: &Digested) -> io::Result<Value> {
         if digested.len_bytes <= INSIDE_MAX_BYTES as u64 && bytes.len() as u64 == digested.len_bytes {
             return Ok(Value::Inside(bytes.into()));
         }
         let chunks = digested.chunks_of(bytes).ok_or_else(|| invalid("checksums are not of this value"))?;
-        let places = chunks.map(|chunk| self.chunks.place(chunk, false, (self.generation, &self.known)));
+        let places = chunks.map(|chunk| self.chunks.place(chunk, Some(of), (self.generation, &self.known)));
         Ok(Value::Chunks { len_bytes: digested.len_bytes, places: places.collect::<io::Result<_>>()? })
     }
 
     fn end_table(&mut self, key: (Kind, u32), table: &Table) -> io::Result<()> {
-        let chunk = (Digest::of(&table.bytes), table.bytes.len() as u32, Some(&table.bytes[..]));
-        let place = self.chunks.place(chunk, true, (self.generation, &self.known))?;
+        let chunk = (Digest::of(&table.bytes), table.bytes.len() as u32, ChunkBytes::Here(&table.bytes));
+        let place = self.chunks.place(chunk, None, (self.generation, &self.known))?;
         let (kind, pe) = key;
         self.tables.entry(key).or_default().push(TableEntry { kind, pe, records: table.records, place });
         Ok(())
@@ -285,7 +403,9 @@ impl Writer {
         // What could not be removed now is removed after the next one.
         let _ = self.folder.remove_old();
         let Self { generation, bytes, .. } = self;
-        Ok(Written { generation, bytes, new_bytes, seconds: self.began.elapsed().as_secs_f64() })
+        let by_nodes_bytes = self.chunks.by_nodes_bytes;
+        let seconds = self.began.elapsed().as_secs_f64();
+        Ok(Written { generation, bytes, new_bytes, by_nodes_bytes, seconds })
     }
 
     fn try_commit(&mut self) -> Result<u64, (std::path::PathBuf, io::Error)> {
@@ -299,12 +419,11 @@ impl Writer {
                 self.end_table(key, &table).map_err(at(&files.chunks))?;
             }
         }
-        self.chunks.out.flush().map_err(at(&files.chunks))?;
-        self.chunks.out.get_mut().sync().map_err(at(&files.chunks))?;
+        self.end_chunks().map_err(at(&files.chunks))?;
         let tables = std::mem::take(&mut self.tables).into_values().flatten().collect();
         let index = Index { version: VERSION, chunk_bytes: CHUNK_BYTES as u32, tables }.write();
         self.write_file(&files.index, &index).map_err(at(&files.index))?;
-        let new_bytes = self.chunks.length + index.len() as u64;
+        let new_bytes = self.chunks.new_bytes + index.len() as u64;
         let manifest = self.manifest(FileSum::of(&index), new_bytes).map_err(at(&files.manifest))?;
         self.write_file(&files.manifest, &manifest).map_err(at(&files.manifest))?;
         let disk = &self.folder.disk;
@@ -317,6 +436,22 @@ impl Writer {
         Ok(new_bytes + (manifest.len() + commit.len()) as u64)
     }
 
+    /// All chunks are in their file for good, those that PEs have written, too.
+    fn end_chunks(&mut self) -> io::Result<()> {
+        let chunks = &mut self.chunks;
+        chunks.flush()?;
+        if chunks.extents.close()? {
+            // What is behind the last of them has not been written by anybody.
+            chunks.file.set_length(chunks.end)?;
+        }
+        chunks.file.sync()?;
+        if !chunks.of_pes.is_empty() && !chunks.extents.are_there(chunks.of_pes.values())? {
+            self.folder.hide();
+            return Err(io::Error::other("a node that sees the folder wrote to it, and that is not there"));
+        }
+        Ok(())
+    }
+
     fn write_file(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
         let mut out = self.folder.disk.create(path)?;
         out.write_all(contents)?;
@@ -327,7 +462,7 @@ impl Writer {
         let used = &self.chunks.used_bytes;
         let length = |generation: u32| match self.known.files.get(&generation) {
             Some(bytes) if generation != self.generation => *bytes,
-            _ => self.chunks.length,
+            _ => self.chunks.end,
         };
         let chunk_files = used.iter().map(|(&generation, &used_bytes)| ChunkFile {
             generation,
@@ -363,14 +498,10 @@ impl Writer {
     /// The chunks that the next generation may refer to.
     fn chunks_for_next(&mut self) -> Known {
         let mut files = std::mem::take(&mut self.known.files);
-        files.insert(self.generation, self.chunks.length);
+        files.insert(self.generation, self.chunks.end);
         let chunks = std::mem::take(&mut self.chunks.used);
-        let count = chunks.len();
-        let mut known = Known { chunks, files, saved: None, is_whole: false };
         let used = std::mem::take(&mut self.chunks.used_bytes);
-        known.forget_sparse(|generation| used.get(&generation).copied().unwrap_or(0));
-        known.is_whole = known.chunks.len() == count;
-        known
+        Known::of_own(chunks, files, |generation| used.get(&generation).copied().unwrap_or(0))
     }
 }
 
@@ -380,6 +511,7 @@ impl Drop for Writer {
             let known = self.chunks_for_next();
             return self.folder.writer_ended(Some(known));
         }
+        let _ = self.chunks.extents.close();
         // Whatever cannot be removed now is removed when the next run begins to write. A folder that others write into by now
         // has nothing of this one.
         if self.folder.is_locked() {

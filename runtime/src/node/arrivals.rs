@@ -21,7 +21,7 @@ use crate::envelope::{CallbackTarget, CollectionId, ElementIndex, PartialHeader,
 use crate::ids::{NodeId, PeId};
 use crate::object::ChareType;
 use crate::proto::tree::TreeOver;
-use crate::saved::{RecordHeader, RecordOf, ToKeep};
+use crate::saved::{EXTENT_MAX_BYTES, RecordHeader, RecordOf, ToKeep};
 use crate::scatter::PARTS_MAX;
 use crate::topology::Topology;
 use std::net::SocketAddr;
@@ -408,6 +408,11 @@ impl<'a> Checks<'a> {
                     | PeOrder::NameHeld => Ok(()),
                 }
             }
+            Order::Extent(pe, extent) => {
+                self.check_own(*pe)?;
+                let can_be = extent.as_ref().is_none_or(|extent| extent.can_be());
+                if can_be { Ok(()) } else { impossible("room in a file that cannot be") }
+            }
             Order::Arrange(moves) => self.check_moves(moves),
             Order::Admit(node, entry) => {
                 let (nodes, pes) = (self.topology.node_count(), self.topology.pe_count());
@@ -448,6 +453,11 @@ impl<'a> Checks<'a> {
             }
             ControlToLauncher::Paused(pe, paused) | ControlToLauncher::Closed(pe, paused) => {
                 self.check_done(from, *pe, paused.as_ref().err())
+            }
+            ControlToLauncher::Wrote(pe, _, wrote) => self.check_done(from, *pe, wrote.as_ref().err()),
+            ControlToLauncher::WantsExtent { pe, bytes, .. } => {
+                let is_sane = self.is_node_of(from, *pe) && *bytes <= EXTENT_MAX_BYTES;
+                if is_sane { Ok(()) } else { impossible(format!("{bytes} bytes of a file for {pe:?}")) }
             }
             ControlToLauncher::HasCut(pe, cut) => self.check_done(from, *pe, cut.as_ref().err()),
             ControlToLauncher::Reading(pe, _) if !self.is_node_of(from, *pe) => {

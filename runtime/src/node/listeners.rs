@@ -50,6 +50,8 @@ pub enum DriverEvent {
     Closed(PeId, Paused),
     /// A PE has read so many bytes of what was saved of it so far.
     Reading(PeId, u64),
+    /// What a PE has written to the folder itself is there for good, for the checkpoint of that number; or why it is not.
+    Wrote(PeId, u32, Result<(), String>),
     /// A chare says that now is a good moment for a checkpoint.
     GoodMoment,
     /// A node sends something to be saved.

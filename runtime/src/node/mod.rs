@@ -5,6 +5,7 @@ mod arrivals;
 mod catalogue;
 mod control_groups;
 mod cutting;
+mod extents;
 mod held;
 mod links;
 mod listeners;
@@ -48,6 +49,7 @@ use arranging::Tables;
 use arrivals::Checks;
 use catalogue::Catalogue;
 use cutting::Cutting;
+use extents::Extents;
 use held::Held;
 use links::Links;
 use listeners::Hearing;
@@ -139,6 +141,7 @@ pub struct Node {
     /// When the launcher was told loads last, nanoseconds since the node's start.
     told_loads_ns: AtomicU64,
     held: Held,
+    extents: Extents,
     finder: OnceLock<Box<dyn FindSaved>>,
 }
 
@@ -181,6 +184,7 @@ impl Node {
             told_loads_ns: AtomicU64::new(0),
             tables: Tables::new(topology),
             held: Held::default(),
+            extents: Extents::default(),
             finder: OnceLock::new(),
         })
     }
@@ -449,6 +453,7 @@ impl Node {
     pub fn stop_pes(&self) -> Vec<JoinHandle<()>> {
         self.state.end();
         self.held.end();
+        self.extents.end();
         self.pes.stop();
         self.pes.take_threads()
     }

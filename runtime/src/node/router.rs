@@ -346,6 +346,7 @@ impl Node {
                 self.send_frame((NodeId::LAUNCHER, None), &ControlToLauncher::Collected(id), sum);
             }
             Order::Kept(bytes) => self.held.kept(bytes),
+            Order::Extent(pe, extent) => self.extent_came(pe, extent),
             Order::Cut(save) => self.cut_all(save),
             Order::Count(round, colour) => {
                 self.tell_launcher(ControlToLauncher::Counted(round, self.carried(colour)));
@@ -422,6 +423,22 @@ impl Node {
                     ..phase
                 }));
             }
+            ControlToLauncher::Quiescence(message) => self.take_quiescence(from, message)?,
+            of_saving @ (ControlToLauncher::Reading(..)
+            | ControlToLauncher::HasCut(..)
+            | ControlToLauncher::Counted(..)
+            | ControlToLauncher::Closed(..)
+            | ControlToLauncher::WantsExtent { .. }
+            | ControlToLauncher::Wrote(..)
+            | ControlToLauncher::GoodMoment
+            | ControlToLauncher::Paused(..)) => self.hear_of_saving(from, of_saving),
+        }
+        Ok(())
+    }
+
+    /// Takes what a node says of a run that is saved, or comes back.
+    fn hear_of_saving(&self, from: NodeId, said: ControlToLauncher) {
+        match said {
             ControlToLauncher::Reading(pe, bytes) => {
                 self.listeners.tell_driver(DriverEvent::Reading(pe, bytes));
             }
@@ -436,14 +453,20 @@ impl Node {
                 let closed = closed.map_err(|why| plain(&why));
                 self.listeners.tell_driver(DriverEvent::Closed(pe, closed));
             }
+            ControlToLauncher::WantsExtent { pe, checkpoint, bytes } => {
+                self.extent_is_wanted(from, (pe, checkpoint), bytes);
+            }
+            ControlToLauncher::Wrote(pe, checkpoint, wrote) => {
+                let wrote = wrote.map_err(|why| plain(&why));
+                self.listeners.tell_driver(DriverEvent::Wrote(pe, checkpoint, wrote));
+            }
             ControlToLauncher::GoodMoment => self.listeners.tell_driver(DriverEvent::GoodMoment),
             ControlToLauncher::Paused(pe, paused) => {
                 let paused = paused.map_err(|why| plain(&why));
                 self.listeners.tell_driver(DriverEvent::Paused(pe, paused));
             }
-            ControlToLauncher::Quiescence(message) => self.take_quiescence(from, message)?,
+            _ => {}
         }
-        Ok(())
     }
 
     /// Sends a message of the runtime itself to a node with PEs.

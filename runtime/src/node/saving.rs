@@ -10,7 +10,9 @@ use crate::envelope::{Envelope, Packed, Payload, Target};
 use crate::frame::FramingError;
 use crate::ids::{NodeId, PeId};
 use crate::priority::Priority;
-use crate::saved::{FindSaved, RecordHeader, RecordOf, SavedHere, SavedPlace, Sent, ToKeep};
+use crate::saved::{
+    FindSaved, FoundWriting, RecordHeader, RecordOf, SavedHere, SavedPlace, Sent, ToKeep, WritingPlace,
+};
 use std::sync::Arc;
 
 /// Such a part of the memory that a host has left may be packed for a checkpoint by its nodes together, and such a part of what
@@ -97,6 +99,11 @@ impl Node {
     /// A checkpoint, if it is here and the same; why it is not.
     pub(crate) fn find_saved(&self, place: &SavedPlace) -> Result<Arc<dyn SavedHere>, String> {
         self.finder.get().map_or(Err("nobody looks for it here".into()), |finder| finder.find(place))
+    }
+
+    /// The file of the checkpoint that is being written, if it is here and the same; why it is not.
+    pub(crate) fn find_writing(&self, place: &WritingPlace) -> Result<FoundWriting, String> {
+        self.finder.get().map_or(Err("nobody looks for it here".into()), |finder| finder.find_writing(place))
     }
 
     /// Takes in what was saved.

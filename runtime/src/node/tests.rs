@@ -7,7 +7,9 @@ use crate::frame::Receiver;
 use crate::pe::scheduler::Scheduler;
 use crate::priority::Priority;
 use crate::proto::snapshot::Colour;
-use crate::saved::{RecordHeader, RecordOf, Save, SavedHere, SavedPlace, SavedRecords};
+use crate::saved::{
+    FoundWriting, RecordHeader, RecordOf, Save, SavedHere, SavedPlace, SavedRecords, WritingPlace,
+};
 use crate::transport::loopback::LoopbackNet;
 use std::sync::mpsc::{Receiver as Events, channel};
 use std::time::Duration;
@@ -74,7 +76,7 @@ fn a_pe_is_not_saved_before_whom_a_write_once_variable_is_ready_for_is_told() {
     let node = Arc::clone(&nodes[1]);
     let pe = std::thread::spawn(move || Scheduler::new(&node, PeId(0)).run());
     assert_eq!(said(&events), Ok(0), "it stands still");
-    order(PeOrder::Save(Save { checkpoint: 1, since: None, sent_bytes_max: 1 }));
+    order(PeOrder::Save(Save { checkpoint: 1, since: None, sent_bytes_max: 1, may_write: false }));
     for _ in 0..2 {
         // It answers this at once, and would have been saved before it answers the second time.
         order(PeOrder::Restore { records: 0 });
@@ -119,7 +121,15 @@ fn what_comes_to_a_pe_before_its_record_is_not_lost() {
             push(Target::Order(PeOrder::Restore { records: 1 }), &[]);
             assert_eq!(said(&events), Ok(1), "it has taken it in");
         }
-        push(Target::Order(PeOrder::Save(Save { checkpoint: 1, since: None, sent_bytes_max: 1 })), &[]);
+        push(
+            Target::Order(PeOrder::Save(Save {
+                checkpoint: 1,
+                since: None,
+                sent_bytes_max: 1,
+                may_write: false,
+            })),
+            &[],
+        );
         // Another thread sends the record.
         let (records, counts): (Vec<_>, Vec<_>) =
             [said(&events), said(&events)].into_iter().partition(Result::is_err);
@@ -164,6 +174,10 @@ impl FindSaved for Found {
         let packed = self.0.clone().ok_or("it is of another run")?;
         Ok(Arc::new(Self(Some(packed))))
     }
+
+    fn find_writing(&self, _: &WritingPlace) -> Result<FoundWriting, String> {
+        Err("nobody writes here".into())
+    }
 }
 impl SavedHere for Found {
     fn of_pe(&self, pe: PeId) -> SavedRecords<'_> {
@@ -207,7 +221,7 @@ fn a_pe_reads_what_its_node_finds_and_says_how_much_that_is() {
         let all = u64::from(record.is_some());
         order(PeOrder::Restore { records: all });
         assert_eq!(said(&events), Ok(all), "it has all");
-        order(PeOrder::Save(Save { checkpoint: 1, since: None, sent_bytes_max: 1 }));
+        order(PeOrder::Save(Save { checkpoint: 1, since: None, sent_bytes_max: 1, may_write: false }));
         // Another thread sends the record.
         let (records, _): (Vec<_>, Vec<_>) =
             [said(&events), said(&events)].into_iter().partition(Result::is_err);

@@ -8,6 +8,8 @@ mod measuring;
 mod pausing;
 mod saver;
 mod telling;
+mod to_disk;
+mod writing;
 
 pub use cutting::late_relays;
 pub use failing::panic_text;

@@ -224,7 +224,9 @@ impl Patch for FaultyFile {
         };
         self.file.write_all_at(written, offset)?;
         let (mut model, offset) = (self.disk.model(), offset as usize);
-        model.files[self.number].bytes[offset..offset + written.len()].copy_from_slice(written);
+        let there = &mut model.files[self.number].bytes;
+        there.resize(there.len().max(offset + written.len()), 0);
+        there[offset..offset + written.len()].copy_from_slice(written);
         failed.map_or(Ok(()), Err)
     }
 

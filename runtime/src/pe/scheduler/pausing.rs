@@ -287,7 +287,7 @@ impl Scheduler {
         sums: Vec<(u64, Packed)>,
         save: Save,
     ) -> Result<(u64, Saver), PupError> {
-        let saver = self.savers.begin(&self.pe.node, save)?;
+        let saver = self.savers.begin(&self.pe.node, self.pe.id, save)?;
         let mut records = 0;
         self.pack(waiting, sums, false, |sent, packed| records += saver.send(sent, packed))?;
         Ok((records, saver))

@@ -1,11 +1,15 @@
-//! A PE packs what is to be saved and goes on; another thread computes the checksums and sends it.
+//! A PE packs what is to be saved and goes on; another thread computes the checksums and writes or sends it.
 
+use super::to_disk::BATCH_BYTES;
+use super::writing::{Ready, Writing};
 use crate::digest::Digests;
 use crate::envelope::Packed;
+use crate::ids::PeId;
 use crate::node::Node;
 use crate::object::PupError;
-use crate::saved::{Save, Sent, ToKeep};
+use crate::saved::{Save, Sent};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
@@ -14,6 +18,8 @@ use std::thread::{self, JoinHandle};
 pub(super) struct Savers {
     /// What is known of the last checkpoint, once all of it has been sent.
     last: Option<(u32, JoinHandle<Digests>)>,
+    /// The PE has tried to write what is to be saved, and does not see the folder.
+    is_blind: Arc<AtomicBool>,
 }
 
 /// Where records of one checkpoint go.
@@ -37,15 +43,20 @@ impl Savers {
     ///
     /// # Errors
     /// If the system has no thread for it.
-    pub(super) fn begin(&mut self, node: &Arc<Node>, save: Save) -> Result<Saver, PupError> {
+    pub(super) fn begin(&mut self, node: &Arc<Node>, pe: PeId, save: Save) -> Result<Saver, PupError> {
         let (number, last) = match self.last.take() {
             Some((number, saver)) => (Some(number), saver.join().unwrap_or_default()),
             None => (None, Digests::default()),
         };
         let has_last = number.is_some() && number == save.since;
         let (to_saver, records) = channel();
-        let here = Arc::clone(node);
-        let work = move || send_all(&here, save, &records, (&last, has_last));
+        let (here, is_blind) = (Arc::clone(node), Arc::clone(&self.is_blind));
+        let work = move || {
+            let mut writing = Writing::new(&here, pe, save, is_blind.load(Ordering::Relaxed));
+            let digests = save_all(&mut writing, &records, (&last, has_last));
+            is_blind.store(writing.end(), Ordering::Relaxed);
+            digests
+        };
         let thread = thread::Builder::new().name("saver".into()).spawn(work);
         let thread = thread.map_err(|error| PupError::new("what is to be saved", error.to_string()))?;
         self.last = Some((save.checkpoint, thread));
@@ -54,22 +65,32 @@ impl Savers {
     }
 }
 
-/// Sends all records, without values that the launcher has from the last checkpoint if it still has that; what is known of
-/// this one.
-fn send_all(
-    node: &Node,
-    save: Save,
+/// Has all records written or sent, without values that the launcher has from the last checkpoint if it still has that; what is known
+/// of this one.
+fn save_all(
+    writing: &mut Writing<'_>,
     records: &Receiver<(Sent, Packed)>,
     (last, has_last): (&Digests, bool),
 ) -> Digests {
     let mut digests = Digests::default();
-    for (sent, mut packed) in records {
-        let held_bytes = packed.len_bytes();
-        let digested = sent.digest(&mut packed, &mut digests, last, has_last);
-        let sent_bytes = packed.len_bytes();
-        node.held().left_out((held_bytes - sent_bytes) as u64);
-        node.held().send(sent_bytes as u64, save.sent_bytes_max);
-        node.save(ToKeep { checkpoint: save.checkpoint, sent, digested }, packed);
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    loop {
+        let next = records.try_recv().ok().or_else(|| {
+            // None is there: the PE may wait until there is room for more.
+            writing.put(std::mem::take(&mut batch));
+            writing.settle();
+            bytes = 0;
+            records.recv().ok()
+        });
+        let Some((sent, mut packed)) = next else { return digests };
+        let packed_bytes = packed.len_bytes();
+        let (digested, new) = sent.digest(&mut packed, &mut digests, last, has_last);
+        let ready = Ready { sent, packed, packed_bytes, digested, new };
+        bytes += ready.new_bytes();
+        batch.push(ready);
+        if bytes >= BATCH_BYTES {
+            writing.put(std::mem::take(&mut batch));
+            bytes = 0;
+        }
     }
-    digests
 }
