@@ -25,11 +25,18 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// How many bytes this PE can write of it, about.
+    /// How many bytes this PE can write of it, before they are compressed.
     pub(super) fn new_bytes(&self) -> usize {
         // What has been added to accumulators is of the node.
-        let is_of_pe = matches!(self.sent.header.of, RecordOf::Chare(_) | RecordOf::Pe);
-        if is_of_pe { self.new.iter().map(Vec::len).sum::<usize>() * CHUNK_BYTES } else { 0 }
+        if !matches!(self.sent.header.of, RecordOf::Chare(_) | RecordOf::Pe) {
+            return 0;
+        }
+        let of_value = |(value, new): (&Digested, &Vec<u32>)| -> usize {
+            let length =
+                |chunk: &u32| (value.len_bytes as usize).saturating_sub(*chunk as usize * CHUNK_BYTES);
+            new.iter().map(|chunk| length(chunk).min(CHUNK_BYTES)).sum()
+        };
+        self.digested.iter().zip(&self.new).map(of_value).sum()
     }
 
     fn value(&self, at: usize) -> &[u8] {

@@ -175,3 +175,17 @@ fn wherever_writing_ends_the_rest_is_sent_and_all_of_it_is_there() {
     }
     assert!(before > 4 << 20);
 }
+
+/// Many short values are not as long as so many chunks.
+#[test]
+fn what_can_be_written_of_a_record_is_its_long_values() {
+    let bytes = |of| {
+        let attachments = [70_000, 100, 2000].map(|length| Buffer::from_slice(&vec![length as u8; length]));
+        let packed = Packed { body: vec![1; 3000].into(), attachments: attachments.into() };
+        let (sent, mut packed) = Sent::new(RecordHeader { pe: PE, of }, packed).unwrap();
+        let (digested, new) = sent.digest(&mut packed, &mut Digests::default(), &Digests::default(), false);
+        Ready { sent, packed_bytes: 0, packed, digested, new }.new_bytes()
+    };
+    assert_eq!(bytes(RecordOf::Pe), 70_000 + 2000 + 3000);
+    assert_eq!(bytes(RecordOf::Sum(1)), 0, "that is of the node");
+}
