@@ -439,3 +439,35 @@ fn nodes_that_see_the_folder_write_what_they_have_themselves() {
         assert!(fs::read(folder.join("x.npy")).unwrap() == whole, "{protocol}: other bits");
     }
 }
+
+/// Each process sees its own working folder there, and that of one node is not the launcher's.
+#[test]
+fn a_node_that_does_not_see_the_folder_sends_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("apart")).unwrap();
+    let apart = folder.join("apart");
+    let nodes = format!(
+        "[[node]]\nname = \"here\"\npes = 1\n[[node]]\nname = \"apart\"\npes = 1\nworkdir = {:?}\n",
+        apart.display().to_string()
+    );
+    fs::write(folder.join("nodes.toml"), nodes).unwrap();
+    let words = "run jacobi --n 1200 --dominance 1.01 --speed equal --out x.npy --report run.json";
+    let often = ["--checkpoint", "/proc/self/cwd/saved", "--checkpoint-every", "0.0005"];
+    let words: Vec<&str> = words.split(' ').chain(often).collect();
+    let done = run(METACHARE, folder, &words);
+    assert_eq!(done.code, 0, "{done:?}");
+    let whole = fs::read(folder.join("x.npy")).unwrap();
+    let report: Value = serde_json::from_slice(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+    let checkpoints = report["checkpoints"].as_array().unwrap();
+    let sum = |key: &str| checkpoints.iter().map(|one| one[key].as_u64().unwrap()).sum::<u64>();
+    let (new, written) = (sum("new_bytes"), sum("written_by_nodes"));
+    let half = 1200 * 1200 * 8 / 2;
+    assert!(written >= half / 10 * 9 && new - written >= half / 10 * 9, "{written} of {new}");
+    assert!(fs::read_dir(&apart).unwrap().next().is_none(), "nothing is written elsewhere");
+    fs::remove_file(folder.join("x.npy")).unwrap();
+    local_nodes(folder, &[2]);
+    let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--speed", "equal"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(fs::read(folder.join("x.npy")).unwrap() == whole, "other bits");
+}
