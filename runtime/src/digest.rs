@@ -3,11 +3,11 @@
 
 use crate::buffer::{Buffer, Unwritten};
 use crate::payload::Packed;
-use bytes::Bytes;
 use ring::digest::{SHA256, digest};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write as _};
+use std::ops::Range;
 
 /// Values longer than [`INSIDE_MAX_BYTES`] are cut into chunks of this length, the last one shorter. A reference to one
 /// takes less than a thousandth of it, and of an array of which a part has changed little is written again.
@@ -65,6 +65,13 @@ pub(crate) struct WrittenChunk {
     pub(crate) is_compressed: bool,
 }
 
+/// Where a chunk is in a value of that length; nowhere behind its end.
+pub(crate) fn chunk_of(len_bytes: u64, number: u32) -> Range<u64> {
+    let chunk_bytes = CHUNK_BYTES as u64;
+    let begin = (u64::from(number) * chunk_bytes).min(len_bytes);
+    begin..(begin + chunk_bytes).min(len_bytes)
+}
+
 /// Where the bytes of a chunk are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ChunkBytes<'a> {
@@ -101,23 +108,21 @@ impl Digested {
         &'a self,
         bytes: &'a [u8],
     ) -> Option<impl Iterator<Item = (Digest, u32, ChunkBytes<'a>)>> {
-        let chunk_bytes = CHUNK_BYTES as u64;
         let is_in_order = self.written.is_sorted_by(|one, next| one.number < next.number);
         let is_of_value = self.written.last().is_none_or(|last| (last.number as usize) < self.chunks.len());
-        let is_right = self.chunks.len() as u64 == self.len_bytes.div_ceil(chunk_bytes)
+        let is_right = self.chunks.len() as u64 == self.len_bytes.div_ceil(CHUNK_BYTES as u64)
             && bytes.len() as u64 == if self.is_left_out { 0 } else { self.len_bytes }
             && (self.is_left_out || self.written.is_empty())
             && is_in_order
             && is_of_value;
         let mut written = self.written.iter().peekable();
         is_right.then(|| {
-            self.chunks.iter().enumerate().map(move |(at, digest)| {
-                let begin = at as u64 * chunk_bytes;
-                let length = (self.len_bytes - begin).min(chunk_bytes);
-                let there = bytes.get(begin as usize..(begin + length) as usize).map(ChunkBytes::Here);
-                let is_written = written.next_if(|chunk| chunk.number as usize == at);
+            (0..).zip(&self.chunks).map(move |(number, digest)| {
+                let Range { start, end } = chunk_of(self.len_bytes, number);
+                let there = bytes.get(start as usize..end as usize).map(ChunkBytes::Here);
+                let is_written = written.next_if(|chunk| chunk.number == number);
                 let elsewhere = is_written.map_or(ChunkBytes::Known, |chunk| ChunkBytes::Written(*chunk));
-                (*digest, length as u32, there.unwrap_or(elsewhere))
+                (*digest, (end - start) as u32, there.unwrap_or(elsewhere))
             })
         })
     }
@@ -151,12 +156,8 @@ impl Digests {
             new.push(chunks.map(|(number, _)| number).collect());
             let is_known = value.chunks.iter().all(is_in_last);
             value.is_left_out = is_known && !value.chunks.is_empty();
-            if !value.is_left_out {
-                continue;
-            }
-            match at.checked_sub(1) {
-                None => packed.body = Bytes::new(),
-                Some(at) => packed.attachments[at] = Buffer::default(),
+            if value.is_left_out {
+                packed.leave_out(at);
             }
         }
         (digested, new)

@@ -27,6 +27,22 @@ impl Packed {
     pub fn len_bytes(&self) -> usize {
         self.body.len() + self.attachments.iter().map(Buffer::len).sum::<usize>()
     }
+
+    /// The bytes of one of its values: the body is number 0, and the attachments follow. None of a value that it does not have.
+    pub(crate) fn value(&self, number: usize) -> &[u8] {
+        match number.checked_sub(1) {
+            None => &self.body,
+            Some(at) => self.attachments.get(at).map_or(&[], Buffer::bytes),
+        }
+    }
+
+    /// The same values, of which that one has no bytes any more.
+    pub(crate) fn leave_out(&mut self, number: usize) {
+        match number.checked_sub(1) {
+            None => self.body = Bytes::new(),
+            Some(at) => self.attachments[at] = Buffer::default(),
+        }
+    }
 }
 
 /// What a message says, moved or packed.

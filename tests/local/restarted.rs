@@ -250,9 +250,7 @@ fn a_run_is_saved_before_sigterm_ends_it() {
     signal(running.pid(), "TERM");
     let ended = running.done();
     assert_eq!((ended.code, last(folder)), (128 + 15, 2), "{ended:?}");
-    let done = run(METACHARE, folder, &["restart", "saved", "--quiet"]);
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(fs::read(folder.join("ends.npy")).unwrap() == whole, "other bits");
+    goes_on(folder, &[], "ends.npy", &whole);
 }
 
 /// A trial finds out what is done in so many seconds, and would find something else the next time.
@@ -404,6 +402,13 @@ fn a_signal_has_a_run_saved_and_does_not_end_it() {
     );
 }
 
+/// From the last checkpoint a run gives what it would have given without interruption.
+fn goes_on(folder: &Path, options: &[&str], name: &str, whole: &[u8]) {
+    let done = run(METACHARE, folder, &[&["restart", "saved", "--quiet"], options].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(fs::read(folder.join(name)).is_ok_and(|bytes| bytes == whole), "other bits");
+}
+
 /// A matrix that the nodes have, not the launcher; and of which they write nothing again, because nobody has changed it.
 #[test]
 fn nodes_that_see_the_folder_write_what_they_have_themselves() {
@@ -434,9 +439,7 @@ fn nodes_that_see_the_folder_write_what_they_have_themselves() {
         assert_eq!(verified.code, 0, "{verified:?}");
         local_nodes(folder, &[1, 1, 2]);
         fs::remove_file(folder.join("x.npy")).unwrap();
-        let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--speed", "equal"]);
-        assert_eq!(done.code, 0, "{done:?}");
-        assert!(fs::read(folder.join("x.npy")).unwrap() == whole, "{protocol}: other bits");
+        goes_on(folder, &["--speed", "equal"], "x.npy", &whole);
     }
 }
 
@@ -467,7 +470,5 @@ fn a_node_that_does_not_see_the_folder_sends_what_it_has() {
     assert!(fs::read_dir(&apart).unwrap().next().is_none(), "nothing is written elsewhere");
     fs::remove_file(folder.join("x.npy")).unwrap();
     local_nodes(folder, &[2]);
-    let done = run(METACHARE, folder, &["restart", "saved", "--quiet", "--speed", "equal"]);
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(fs::read(folder.join("x.npy")).unwrap() == whole, "other bits");
+    goes_on(folder, &["--speed", "equal"], "x.npy", &whole);
 }

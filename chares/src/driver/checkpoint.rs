@@ -542,7 +542,7 @@ impl Driver {
 
     /// What a PE has written itself is there for good, or why it is not.
     pub(super) fn hear_wrote(&mut self, pe: PeId, checkpoint: u32, wrote: Result<(), String>) {
-        if let Some(keeping) = self.history.keeping.as_mut().filter(|keeping| keeping.number == checkpoint) {
+        if let Some(keeping) = self.history.keeping.as_ref().filter(|keeping| keeping.number == checkpoint) {
             keeping.has_written(pe, wrote);
         }
     }

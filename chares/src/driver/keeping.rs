@@ -28,7 +28,6 @@ pub(super) struct Keeping {
     /// Records of nodes that have come, and how many there will be, as soon as that is known.
     come: u64,
     wanted: Option<u64>,
-    writers: Writers,
     /// The run has ended before it was whole.
     is_over: Arc<AtomicBool>,
 }
@@ -105,7 +104,6 @@ impl Keeping {
             thread: Some(thread),
             come: 0,
             wanted: None,
-            writers: Writers::default(),
             is_over,
         };
         give.send(keep).map(|()| keeping).map_err(|unsent| (unsent.0.keeper, "its thread has ended".into()))
@@ -117,7 +115,6 @@ impl Keeping {
 
     pub(super) fn keep_of_node(&mut self, from: NodeId, record: ToKeep, packed: Packed) {
         self.come += 1;
-        self.writers.hear_of(&record);
         self.say(Part::OfNode(from, record, packed));
     }
 
@@ -128,12 +125,9 @@ impl Keeping {
     }
 
     /// What a PE has written itself is there for good, or why it is not.
-    pub(super) fn has_written(&mut self, pe: PeId, wrote: Result<(), String>) {
+    pub(super) fn has_written(&self, pe: PeId, wrote: Result<(), String>) {
         match wrote {
-            Ok(()) => {
-                self.writers.have_written(pe);
-                self.say(Part::Wrote(pe));
-            }
+            Ok(()) => self.say(Part::Wrote(pe)),
             Err(why) => self.fail(format!("PE {} could not write to the folder: {why}", pe.0)),
         }
     }
@@ -161,9 +155,9 @@ impl Keeping {
 }
 
 impl Drop for Keeping {
-    /// What is whole is still kept, though the run has failed.
+    /// What is whole is still kept, though the run has failed; whether all is there that PEs wrote, its thread knows.
     fn drop(&mut self) {
-        let is_whole = self.wanted.is_some_and(|wanted| self.come >= wanted) && self.writers.are_done();
+        let is_whole = self.wanted.is_some_and(|wanted| self.come >= wanted);
         self.is_over.store(!is_whole, Ordering::Relaxed);
         self.end();
     }
@@ -208,7 +202,7 @@ impl Keep {
                     self.keep(header, packed, digested);
                 }
                 Part::OfNode(from, record, packed) => self.keep_of_node(from, record, packed),
-                Part::Wrote(pe) => self.writers.have_written(pe),
+                Part::Wrote(pe) => drop(self.writers.done.insert(pe)),
                 Part::Packed(packed) => all = Some(packed),
                 Part::Failed(why) => {
                     self.failed.get_or_insert(why);
@@ -283,10 +277,6 @@ impl Writers {
         if record.is_written() {
             self.are.insert(record.sent.header.pe);
         }
-    }
-
-    fn have_written(&mut self, pe: PeId) {
-        self.done.insert(pe);
     }
 
     fn are_done(&self) -> bool {

@@ -1,10 +1,11 @@
 //! Who sees the folder writes what he has there himself, and what he says of it is looked into.
 
 use super::*;
-use crate::digest::{CHUNK_BYTES, Digested, Digests, WrittenChunk};
+use crate::digest::{CHUNK_BYTES, Digested, Digests, WrittenChunk, chunk_of};
 use crate::ids::PeId;
 use crate::object::ProgramTable;
 use crate::saved::{Extent, FindSaved as _, FoundWriting, PAGE_BYTES};
+use std::ops::Range;
 use std::sync::Arc;
 
 fn find(extent: &Extent) -> Result<FoundWriting, String> {
@@ -29,19 +30,15 @@ impl Pes {
         let place = extents.give(PeId(record.pe), 0).unwrap();
         let (mut how, mut file) = find(&place).unwrap();
         for (at, (value, new)) in digested.iter_mut().zip(new).enumerate() {
-            let bytes = match at {
-                0 => record.packed.body.to_vec(),
-                _ => record.packed.attachments[at - 1].bytes().to_vec(),
-            };
+            let bytes = record.packed.value(at);
             if value.chunks.is_empty() || value.is_left_out {
                 continue;
             }
             let mut stored = Vec::new();
             for number in new {
-                let begin = number as usize * CHUNK_BYTES;
-                let chunk = &bytes[begin..bytes.len().min(begin + CHUNK_BYTES)];
+                let Range { start, end } = chunk_of(bytes.len() as u64, number);
                 let offset = stored.len() as u64;
-                let is_compressed = how.append(chunk, &mut stored);
+                let is_compressed = how.append(&bytes[start as usize..end as usize], &mut stored);
                 let stored_bytes = (stored.len() as u64 - offset) as u32;
                 value.written.push(WrittenChunk { number, offset, stored_bytes, is_compressed });
             }
@@ -54,10 +51,7 @@ impl Pes {
             file.write_at(extent.offset, &memory[begin..begin + length]).unwrap();
             value.written.iter_mut().for_each(|chunk| chunk.offset += extent.offset);
             value.is_left_out = true;
-            match at {
-                0 => record.packed.body = Default::default(),
-                _ => record.packed.attachments[at - 1] = Buffer::default(),
-            }
+            record.packed.leave_out(at);
         }
         file.sync().unwrap();
         digested

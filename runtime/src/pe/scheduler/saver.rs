@@ -70,7 +70,7 @@ impl Savers {
 fn save_all(
     writing: &mut Writing<'_>,
     records: &Receiver<(Sent, Packed)>,
-    (last, has_last): (&Digests, bool),
+    last: (&Digests, bool),
 ) -> Digests {
     let mut digests = Digests::default();
     let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -82,13 +82,11 @@ fn save_all(
             bytes = 0;
             records.recv().ok()
         });
-        let Some((sent, mut packed)) = next else { return digests };
-        let packed_bytes = packed.len_bytes();
-        let (digested, new) = sent.digest(&mut packed, &mut digests, last, has_last);
-        let ready = Ready { sent, packed, packed_bytes, digested, new };
-        bytes += ready.new_bytes();
+        let Some((sent, packed)) = next else { return digests };
+        let ready = Ready::new(sent, packed, &mut digests, last);
+        bytes += ready.new_bytes;
         batch.push(ready);
-        if bytes >= BATCH_BYTES {
+        if bytes >= BATCH_BYTES as u64 {
             writing.put(std::mem::take(&mut batch));
             bytes = 0;
         }

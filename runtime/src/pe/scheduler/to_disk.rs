@@ -1,10 +1,11 @@
 //! A thread that writes what a PE has filled, while the PE's other thread fills the next.
 
 use crate::codec::ControlToLauncher;
-use crate::digest::{CHUNK_BYTES, WrittenChunk};
+use crate::digest::{CHUNK_BYTES, WrittenChunk, chunk_of};
 use crate::ids::PeId;
 use crate::node::Node;
-use crate::saved::{PAGE_BYTES, StoreChunks, WriteHere};
+use crate::saved::{FoundWriting, PAGE_BYTES, StoreChunks, WriteHere};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -37,10 +38,9 @@ impl Batch {
             self.begin = self.memory.as_ptr().align_offset(PAGE_BYTES);
             self.memory.resize(self.begin, 0);
         }
-        let begin = number as usize * CHUNK_BYTES;
+        let Range { start, end } = chunk_of(bytes.len() as u64, number);
         let offset = self.bytes().len();
-        let chunk = bytes.get(begin..bytes.len().min(begin + CHUNK_BYTES)).unwrap_or_default();
-        let is_compressed = stored.append(chunk, &mut self.memory);
+        let is_compressed = stored.append(&bytes[start as usize..end as usize], &mut self.memory);
         let stored_bytes = (self.bytes().len() - offset) as u32;
         let written = WrittenChunk { number, offset: offset as u64, stored_bytes, is_compressed };
         self.chunks.push((record, value, written));
@@ -73,6 +73,8 @@ type Written = Result<u64, Option<String>>;
 
 /// The thread that writes to the file.
 pub(super) struct ToDisk {
+    /// How what is to be written is stored.
+    pub(super) stored: Box<dyn StoreChunks>,
     batches: Sender<Batch>,
     written: Receiver<(Batch, Written)>,
     is_writing: bool,
@@ -84,12 +86,11 @@ impl ToDisk {
     pub(super) fn begin(
         node: &Arc<Node>,
         (pe, checkpoint): (PeId, u32),
-        file: Box<dyn WriteHere>,
+        (stored, mut file): FoundWriting,
     ) -> Option<Self> {
         let ((batches, given), (to_tell, written)) = (channel::<Batch>(), channel());
         let node = Arc::clone(node);
         let work = move || {
-            let mut file = file;
             let mut has_written = false;
             for mut batch in given {
                 batch.pad();
@@ -107,7 +108,7 @@ impl ToDisk {
             is_there
         };
         let thread = thread::Builder::new().name("to disk".into()).spawn(work).ok()?;
-        Some(Self { batches, written, is_writing: false, thread })
+        Some(Self { stored, batches, written, is_writing: false, thread })
     }
 
     /// Has a batch written, of which then is to be [asked](Self::written).

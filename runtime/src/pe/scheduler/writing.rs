@@ -2,57 +2,58 @@
 //! from each node to the disk by one way less, and not all through one process.
 
 use super::to_disk::{Batch, ToDisk};
-use crate::digest::{CHUNK_BYTES, Digested, WrittenChunk};
+use crate::digest::{Digested, Digests, WrittenChunk, chunk_of};
 use crate::envelope::Packed;
 use crate::ids::PeId;
 use crate::node::Node;
-use crate::saved::{RecordOf, Save, Sent, StoreChunks, ToKeep};
+use crate::saved::{RecordOf, Save, Sent, ToKeep};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What is less goes to the launcher, for which no file need be opened and waited for.
-const LEAST_BYTES: usize = 256 << 10;
+const LEAST_BYTES: u64 = 256 << 10;
 
 /// A record with its checksums.
 pub(super) struct Ready {
-    pub(super) sent: Sent,
-    pub(super) packed: Packed,
+    sent: Sent,
+    packed: Packed,
     /// How many bytes it had before values were left out that the launcher has.
-    pub(super) packed_bytes: usize,
-    pub(super) digested: Vec<Digested>,
-    /// Of each value, which chunks the launcher does not have.
-    pub(super) new: Vec<Vec<u32>>,
+    packed_bytes: usize,
+    digested: Vec<Digested>,
+    /// Of each value, which chunks the PE can write, because the launcher does not have them.
+    new: Vec<Vec<u32>>,
+    /// How long these are before they are compressed.
+    pub(super) new_bytes: u64,
 }
 
 impl Ready {
-    /// How many bytes this PE can write of it, before they are compressed.
-    pub(super) fn new_bytes(&self) -> usize {
-        // What has been added to accumulators is of the node.
-        if !matches!(self.sent.header.of, RecordOf::Chare(_) | RecordOf::Pe) {
-            return 0;
+    /// Without the values that the launcher has from the last checkpoint, if it still has that.
+    pub(super) fn new(
+        sent: Sent,
+        mut packed: Packed,
+        digests: &mut Digests,
+        (last, has_last): (&Digests, bool),
+    ) -> Self {
+        let packed_bytes = packed.len_bytes();
+        let (digested, mut new) = sent.digest(&mut packed, digests, last, has_last);
+        if !matches!(sent.header.of, RecordOf::Chare(_) | RecordOf::Pe) {
+            // What has been added to accumulators is of the node.
+            new.clear();
         }
-        let of_value = |(value, new): (&Digested, &Vec<u32>)| -> usize {
-            let length =
-                |chunk: &u32| (value.len_bytes as usize).saturating_sub(*chunk as usize * CHUNK_BYTES);
-            new.iter().map(|chunk| length(chunk).min(CHUNK_BYTES)).sum()
+        let length = |value: &Digested, chunk: &u32| {
+            let Range { start, end } = chunk_of(value.len_bytes, *chunk);
+            end - start
         };
-        self.digested.iter().zip(&self.new).map(of_value).sum()
+        let of_value =
+            |(value, new): (&Digested, &Vec<u32>)| new.iter().map(|chunk| length(value, chunk)).sum::<u64>();
+        let new_bytes = digested.iter().zip(&new).map(of_value).sum();
+        Self { sent, packed, packed_bytes, digested, new, new_bytes }
     }
 
-    fn value(&self, at: usize) -> &[u8] {
-        match (self.sent.is_long, at) {
-            (false, 0) => &self.packed.body,
-            (false, _) => self.packed.attachments[at - 1].bytes(),
-            (true, _) => self.packed.attachments[at].bytes(),
-        }
-    }
-
-    fn leave_out(&mut self, at: usize) {
-        match (self.sent.is_long, at) {
-            (false, 0) => self.packed.body = Default::default(),
-            (false, _) => self.packed.attachments[at - 1] = Default::default(),
-            (true, _) => self.packed.attachments[at] = Default::default(),
-        }
+    /// Which value of what travels one of the record is: a long body has become an attachment.
+    fn value(&self, at: usize) -> usize {
+        at + usize::from(self.sent.is_long)
     }
 }
 
@@ -73,7 +74,6 @@ pub(super) struct Writing<'a> {
     /// All is sent: it does not see the folder or cannot write to it, in this run, or may not, for this checkpoint.
     is_blind: bool,
     sends: bool,
-    stored: Option<Box<dyn StoreChunks>>,
     disk: Option<ToDisk>,
     /// What is to be written next, and memory for what comes after that.
     filling: Batch,
@@ -91,7 +91,6 @@ impl<'a> Writing<'a> {
             save,
             is_blind,
             sends: is_blind || !save.may_write,
-            stored: None,
             disk: None,
             filling: Batch::default(),
             spare: Batch::default(),
@@ -103,7 +102,7 @@ impl<'a> Writing<'a> {
     /// Writes what the launcher does not have of these records, and sends the rest. The last of it may wait until the PE
     /// [settles](Self::settle).
     pub(super) fn put(&mut self, records: Vec<Ready>) {
-        let bytes: usize = records.iter().map(Ready::new_bytes).sum();
+        let bytes: u64 = records.iter().map(|record| record.new_bytes).sum();
         if bytes < LEAST_BYTES || !self.sees() {
             self.settle();
             return records.into_iter().for_each(|record| self.send(record));
@@ -119,15 +118,15 @@ impl<'a> Writing<'a> {
 
     fn add(&mut self, mut record: Ready) {
         let number = self.first + self.under_way.len() as u64;
-        let is_direct = record.new_bytes() > 0;
         let new = std::mem::take(&mut record.new);
-        let left = if is_direct { new.iter().map(Vec::len).sum() } else { 0 };
-        let written = if is_direct { vec![Vec::new(); new.len()] } else { Vec::new() };
+        let left = new.iter().map(Vec::len).sum();
+        let written = if left > 0 { vec![Vec::new(); new.len()] } else { Vec::new() };
         self.under_way.push_back(UnderWay { record, left, written });
         let chunks = (0..).zip(new).flat_map(|(value, new)| new.into_iter().map(move |chunk| (value, chunk)));
-        for (value, chunk) in chunks.take(left) {
-            let (Some(last), Some(stored)) = (self.under_way.back(), &mut self.stored) else { return };
-            self.filling.add(number, (value, chunk), last.record.value(value), &mut **stored);
+        for (value, chunk) in chunks {
+            let (Some(last), Some(disk)) = (self.under_way.back(), &mut self.disk) else { return };
+            let bytes = last.record.packed.value(last.record.value(value));
+            self.filling.add(number, (value, chunk), bytes, &mut *disk.stored);
             if self.filling.is_full() {
                 self.turn();
             }
@@ -141,11 +140,10 @@ impl<'a> Writing<'a> {
             self.node.ask_for_extent(self.pe, self.save.checkpoint, 0);
             let found = self.node.extent(self.pe).map(|extent| self.node.find_writing(&extent.place));
             match found {
-                Some(Ok((stored, file))) => {
-                    self.stored = Some(stored);
-                    self.disk = ToDisk::begin(self.node, (self.pe, self.save.checkpoint), file);
+                Some(Ok(found)) => {
+                    self.disk = ToDisk::begin(self.node, (self.pe, self.save.checkpoint), found);
                 }
-                Some(Err(why)) => self.is_blind(&why),
+                Some(Err(why)) => self.goes_blind(&why),
                 None => {}
             }
             self.sends = self.disk.is_none();
@@ -153,7 +151,7 @@ impl<'a> Writing<'a> {
         !self.sends
     }
 
-    fn is_blind(&mut self, why: &str) {
+    fn goes_blind(&mut self, why: &str) {
         tracing::info!("{:?} sends what is to be saved: {why}", self.pe);
         self.is_blind = true;
     }
@@ -181,7 +179,7 @@ impl<'a> Writing<'a> {
                 self.send_whole();
             }
             Err(why) => {
-                why.iter().for_each(|why| self.is_blind(why));
+                why.iter().for_each(|why| self.goes_blind(why));
                 self.give_up();
             }
         }
@@ -214,7 +212,7 @@ impl<'a> Writing<'a> {
                 let value = &mut record.digested[at];
                 if !value.chunks.is_empty() && !value.is_left_out {
                     (value.is_left_out, value.written) = (true, written);
-                    record.leave_out(at);
+                    record.packed.leave_out(record.value(at));
                 }
             }
             self.send(record);

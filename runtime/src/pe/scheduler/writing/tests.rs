@@ -3,7 +3,6 @@
 use super::*;
 use crate::buffer::Buffer;
 use crate::checkpoint::{About, Record, Sight, Store};
-use crate::digest::Digests;
 use crate::ids::NodeId;
 use crate::node::{DriverEvent, Listeners, NodeSettings};
 use crate::object::ProgramTable;
@@ -110,10 +109,8 @@ fn saved(writes: u32, rooms: u32) -> (u64, bool) {
         let (mut writing, mut digests) = (Writing::new(&node, PE, SAVE, false), Digests::default());
         for records in records().chunks(4) {
             let ready = records.iter().cloned().map(|(header, packed)| {
-                let (sent, mut packed) = Sent::new(header, packed).unwrap();
-                let packed_bytes = packed.len_bytes();
-                let (digested, new) = sent.digest(&mut packed, &mut digests, &Digests::default(), false);
-                Ready { sent, packed, packed_bytes, digested, new }
+                let (sent, packed) = Sent::new(header, packed).unwrap();
+                Ready::new(sent, packed, &mut digests, (&Digests::default(), false))
             });
             writing.put(ready.collect());
         }
@@ -182,9 +179,8 @@ fn what_can_be_written_of_a_record_is_its_long_values() {
     let bytes = |of| {
         let attachments = [70_000, 100, 2000].map(|length| Buffer::from_slice(&vec![length as u8; length]));
         let packed = Packed { body: vec![1; 3000].into(), attachments: attachments.into() };
-        let (sent, mut packed) = Sent::new(RecordHeader { pe: PE, of }, packed).unwrap();
-        let (digested, new) = sent.digest(&mut packed, &mut Digests::default(), &Digests::default(), false);
-        Ready { sent, packed_bytes: 0, packed, digested, new }.new_bytes()
+        let (sent, packed) = Sent::new(RecordHeader { pe: PE, of }, packed).unwrap();
+        Ready::new(sent, packed, &mut Digests::default(), (&Digests::default(), false)).new_bytes
     };
     assert_eq!(bytes(RecordOf::Pe), 70_000 + 2000 + 3000);
     assert_eq!(bytes(RecordOf::Sum(1)), 0, "that is of the node");
