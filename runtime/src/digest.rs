@@ -1,6 +1,9 @@
 //! What the values of checkpoints are known by: the checksums of their chunks. Whoever has them computes these, and need not
 //! send what a folder has already.
 
+#[cfg(target_arch = "x86_64")]
+mod pairs;
+
 use crate::buffer::{Buffer, Unwritten};
 use crate::payload::Packed;
 use ring::digest::{SHA256, digest};
@@ -25,6 +28,22 @@ impl Digest {
         digest32.copy_from_slice(digest(&SHA256, bytes).as_ref());
         Self(digest32)
     }
+}
+
+/// The digests of the chunks of a value.
+fn digests_of(bytes: &[u8]) -> Vec<Digest> {
+    let (whole, rest) = bytes.as_chunks::<CHUNK_BYTES>();
+    let (pairs, single) = whole.as_chunks();
+    let single = single.iter().map(<[_; _]>::as_slice).chain((!rest.is_empty()).then_some(rest));
+    pairs.iter().flat_map(|[one, other]| of_two([one, other])).chain(single.map(Digest::of)).collect()
+}
+
+fn of_two(chunks: [&[u8; CHUNK_BYTES]; 2]) -> [Digest; 2] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(digests) = pairs::digests(chunks) {
+        return digests.map(Digest);
+    }
+    chunks.map(|chunk| Digest::of(chunk))
 }
 
 impl fmt::Display for Digest {
@@ -85,10 +104,7 @@ pub(crate) enum ChunkBytes<'a> {
 
 impl Digested {
     fn of(bytes: &[u8]) -> Self {
-        let chunks = match bytes.len() <= INSIDE_MAX_BYTES {
-            true => Vec::new(),
-            false => bytes.chunks(CHUNK_BYTES).map(Digest::of).collect(),
-        };
+        let chunks = if bytes.len() <= INSIDE_MAX_BYTES { Vec::new() } else { digests_of(bytes) };
         Self { len_bytes: bytes.len() as u64, chunks, is_left_out: false, written: Vec::new() }
     }
 
@@ -172,5 +188,50 @@ impl Digests {
         let digested = before.map_or_else(|| Digested::of(buffer.bytes()), |(_, digested)| digested.clone());
         self.attachments.insert(address, (Unwritten::of(buffer), digested.clone()));
         digested
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers without any order, from a seed.
+    fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        (0..bytes).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn chunks_that_are_hashed_two_at_a_time_have_the_digests_of_each() {
+        for (seed, bytes) in
+            [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES, 5 * CHUNK_BYTES + 77].iter().enumerate()
+        {
+            let mut value = noise(seed as u64, *bytes);
+            for _ in 0..8 {
+                let each: Vec<Digest> = value.chunks(CHUNK_BYTES).map(Digest::of).collect();
+                assert_eq!(digests_of(&value), each, "{bytes} bytes");
+                // Another bit each time, in another chunk.
+                let at = value.len() / 3;
+                value.get_mut(at..).into_iter().flatten().take(1).for_each(|byte| *byte ^= 0x40);
+                value.rotate_left(at);
+            }
+        }
+        let ones = vec![0xff; 2 * CHUNK_BYTES];
+        assert_eq!(digests_of(&ones), [Digest::of(&ones[..CHUNK_BYTES]); 2]);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn two_at_a_time_is_what_this_processor_does_if_it_can() {
+        let chunks = [&[1; CHUNK_BYTES], &[2; CHUNK_BYTES]];
+        let at_once = pairs::digests(chunks);
+        assert_eq!(at_once.is_some(), is_x86_feature_detected!("sha") && is_x86_feature_detected!("sse4.1"));
+        at_once.iter().for_each(|digests| assert_eq!(*digests, chunks.map(|chunk| Digest::of(chunk).0)));
     }
 }

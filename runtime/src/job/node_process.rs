@@ -372,6 +372,7 @@ impl Gate {
             },
             has_spare_core,
             cores: cores.numbers.iter().copied().take(pes).collect(),
+            allowed_cores: allowed,
             cpu_share: self.bootstrap.cpu_share,
             memory_bytes: self.bootstrap.memory_bytes,
             kernel_arguments: self.bootstrap.kernel_arguments.clone(),

@@ -87,6 +87,8 @@ pub struct NodeSettings {
     pub has_spare_core: bool,
     /// Cores that PEs are pinned to, in their order; not pinned where there are fewer than PEs.
     pub cores: Vec<usize>,
+    /// Cores that the process may use; threads that work beside PEs run on any of them.
+    pub allowed_cores: Vec<usize>,
     /// PEs use at most this share of their core, 0 to 1.
     pub cpu_share: f64,
     /// Memory that the process may take; balancers are told how much is left.
@@ -106,6 +108,7 @@ impl Default for NodeSettings {
             spin: Duration::ZERO,
             has_spare_core: false,
             cores: Vec::new(),
+            allowed_cores: Vec::new(),
             cpu_share: 1.0,
             memory_bytes: None,
             kernel_arguments: Vec::new(),

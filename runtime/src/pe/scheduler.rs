@@ -68,17 +68,18 @@ pub fn start_pes(node: &Arc<Node>) -> std::io::Result<()> {
 pub(crate) fn start_pe(node: &Arc<Node>, pe: PeId, cores: Vec<usize>) -> std::io::Result<()> {
     let here = Arc::clone(node);
     let thread = std::thread::Builder::new().name(format!("PE {}", pe.0)).spawn(move || {
-        if !cores.is_empty() {
-            pin(&cores);
-        }
+        pin(&cores);
         Scheduler::new(&here, pe).run();
     })?;
     node.pes().runs(thread);
     Ok(())
 }
 
-/// Keeps the calling thread on these cores; a system that does not permit it (false) runs it where it likes.
+/// Keeps the calling thread on these cores; without any, and where the system does not permit it (false), all stays as it is.
 pub(crate) fn pin(cores: &[usize]) -> bool {
+    if cores.is_empty() {
+        return false;
+    }
     let mut set = CpuSet::new();
     let chosen: Result<(), _> = cores.iter().try_for_each(|&core| set.set(core));
     let pinned = chosen.and_then(|()| sched_setaffinity(Pid::from_raw(0), &set));
