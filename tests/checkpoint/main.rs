@@ -12,6 +12,7 @@ use runtime::checkpoint::{About, Kind, Machine, Record, SavedSchema, SavedVariab
 use runtime::envelope::Packed;
 use runtime::schema::Shape;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -301,4 +302,38 @@ fn a_search_that_was_saved_with_all_kinds_of_records_goes_on_to_the_same_bits() 
     let own = values_of(run(METACHARE, &["checkpoint", "show", GOLDEN_SEARCH, "--values", "--json"], folder));
     let others = values_of(run("python3", &[READER, GOLDEN_SEARCH], folder));
     assert_eq!(own, others);
+}
+
+/// As the example sends them: each block of 16 by 16 its edges to those beside it, in every step.
+#[test]
+fn who_talks_to_whom_is_shown_as_the_program_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    local_nodes(folder.path(), &[2, 1]);
+    let stencil = |words: &str| {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let done = run(env!("CARGO_BIN_EXE_stencil2d"), &words, folder.path());
+        assert_eq!(done.code, 0, "{done:?}");
+        done.stdout
+    };
+    // So slow that every message is counted.
+    stencil(
+        "run --blocks 16 --cells 96 --steps 300 --speed equal --nodes nodes.toml --quiet --checkpoint saved --checkpoint-every 1",
+    );
+    let shown: Value = serde_json::from_str(&stencil("checkpoint show saved --pairs --json")).unwrap();
+    let pairs = shown["pairs"].as_array().unwrap();
+    let index = |of: &Value| -> [u64; 3] { [0, 1, 2].map(|at| of["index"][at].as_u64().unwrap()) };
+    let found: BTreeSet<_> = pairs.iter().map(|pair| [index(&pair["one"]), index(&pair["other"])]).collect();
+    let right = (0..16).flat_map(|i| (0..15).map(move |j| [[i, j, 0], [i, j + 1, 0]]));
+    let down = (0..15).flat_map(|i| (0..16).map(move |j| [[i, j, 0], [i + 1, j, 0]]));
+    assert_eq!(found, right.chain(down).collect::<BTreeSet<_>>());
+    let messages: Vec<f64> = pairs.iter().map(|pair| pair["messages"].as_f64().unwrap()).collect();
+    let mean = messages.iter().sum::<f64>() / messages.len() as f64;
+    assert!(messages.iter().all(|of| (of / mean - 1.0).abs() < 0.5), "{mean}: {messages:?}");
+    for pair in pairs {
+        let bytes = pair["bytes"].as_f64().unwrap() / pair["messages"].as_f64().unwrap();
+        assert!((8.0 * 96.0..8.0 * 96.0 + 64.0).contains(&bytes), "{pair}");
+        assert!(pair["one"]["type"] == "Block" && pair["other"]["type"] == "Block", "{pair}");
+    }
+    let text = stencil("checkpoint show saved --pairs");
+    assert!(text.ends_with("\n480 pairs\n") && text.contains(" Block@"), "{text}");
 }

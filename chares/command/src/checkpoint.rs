@@ -1,10 +1,11 @@
 //! `checkpoint`: what a folder of checkpoints holds, whether it is whole, and how two of its generations differ; values in
-//! it by name.
+//! it by name, and who talked to whom.
 
 mod convert;
 mod folder;
 mod merge;
 mod npy;
+mod pairs;
 mod push_pull;
 mod s3;
 mod save_now;
@@ -52,14 +53,7 @@ pub(crate) fn command() -> Command {
                 dir.help("The folder of checkpoints, or an object store")
             },
         ))
-        .subcommand(
-            one("show", "Show what a checkpoint holds, and who wrote it").arg(newest.clone()).arg(
-                value_named("values")
-                    .long("values")
-                    .num_args(0..=1)
-                    .help("Show values instead, a line for each record: all, or these"),
-            ),
-        )
+        .subcommand(looks(one("show", "Show what a checkpoint holds, and who wrote it").arg(newest.clone())))
         .subcommand(
             of_value("extract", "Write one value into a file: numbers into an .npy file, others as JSON")
                 .arg(
@@ -93,6 +87,14 @@ pub(crate) fn command() -> Command {
                 .arg(number("A", "The earlier one"))
                 .arg(number("B", "The later one")),
         )
+}
+
+/// The command that shows a checkpoint, with what else it can show of it.
+fn looks(show: Command) -> Command {
+    let values = value_named("values").long("values").num_args(0..=1);
+    let pairs = Arg::new("pairs").long("pairs").action(ArgAction::SetTrue).conflicts_with("values");
+    show.arg(values.help("Show values instead, a line for each record: all, or these"))
+        .arg(pairs.help("Show who talks to whom instead: messages and bytes between each two chares"))
 }
 
 fn value_named(id: &'static str) -> Arg {
@@ -133,6 +135,7 @@ pub(crate) fn checkpoint(program: &CommandLine, matches: &ArgMatches) -> Result<
             }
             return Ok(0);
         }
+        "show" if matches.get_flag("pairs") => pairs::told(&chosen(&store, number("generation"))?)?,
         "show" => shown(program, &store, number("generation"), unix_ms())?,
         "verify" => verified(dir, &store, number("generation"))?,
         _ => compared(&store, [number("A"), number("B")].map(Option::unwrap_or_default))?,

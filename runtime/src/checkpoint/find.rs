@@ -34,6 +34,20 @@ impl Saved {
         }
         Ok(Finder { saved: self, tables })
     }
+
+    /// Of each collection that has chares in it the name of their type. No values are read.
+    ///
+    /// # Errors
+    /// If a table is damaged, or the file system refuses.
+    pub fn types_of_collections(&self) -> Result<BTreeMap<u64, String>, ReadError> {
+        let mut types = BTreeMap::new();
+        for table in self.tables().iter().filter(|table| table.kind == Kind::Chare) {
+            for Row { type_name, collection, .. } in self.rows(table)? {
+                types.entry(collection).or_insert(type_name);
+            }
+        }
+        Ok(types)
+    }
 }
 
 impl Finder<'_> {

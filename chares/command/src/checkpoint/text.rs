@@ -137,6 +137,6 @@ fn age(then_ms: u64, now_ms: u64) -> String {
     unit.map_or_else(|| format!("{seconds} s"), |(length, name)| format!("{} {name}", seconds / length))
 }
 
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     clean_line(text, NAME_MAX)
 }

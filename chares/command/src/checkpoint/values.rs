@@ -86,7 +86,10 @@ fn place(record: &Record) -> [u32; 3] {
 
 /// A record by the name that [`Which`] reads.
 pub(super) fn name(record: &Record) -> String {
-    let (Record { type_name, collection, .. }, [x, y, z]) = (record, place(record));
+    named(&record.type_name, record.collection, place(record))
+}
+
+pub(super) fn named(type_name: &str, collection: u64, [x, y, z]: [u32; 3]) -> String {
     format!("{type_name}@{collection}[{x},{y},{z}]")
 }
 
