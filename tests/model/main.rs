@@ -72,6 +72,18 @@ fn everything_is_the_same_on_any_mix_moved_or_packed() {
     is_in(&format!("heard: {by_priority:?}"));
 }
 
+/// Links hold little of a message at a time: who is busy while it comes needs room for it, and for little more.
+#[test]
+fn a_long_message_to_a_busy_pe_takes_little_more_memory_than_it_is_long() {
+    for transport in ["quic", "auto"] {
+        let done = run_app(&[1, 1], &["long"], &["--transport", transport]);
+        assert_eq!(done.code, 0, "{transport}: {done:?}");
+        let taken = done.stdout.split(' ').next().and_then(|bytes| bytes.parse::<u64>().ok());
+        let most = (100 + 16) << 20;
+        assert!(taken.is_some_and(|bytes| (100 << 20..=most).contains(&bytes)), "{transport}: {done:?}");
+    }
+}
+
 /// Each with what a program computes that knows nothing of chares.
 #[test]
 fn examples_give_what_they_should_on_any_mix() {

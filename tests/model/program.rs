@@ -36,6 +36,7 @@ mod heat;
 )]
 #[path = "../../chares/examples/src/bin/histogram.rs"]
 mod histogram;
+mod long;
 mod planted;
 #[allow(dead_code, unreachable_pub, reason = "as its user has written it, with a `main` of its own")]
 #[path = "../../chares/examples/src/bin/primes.rs"]
@@ -414,8 +415,12 @@ fn drive(main: &mut Driver, arguments: Arguments) -> Result<(), RunError> {
 }
 
 fn main() -> ExitCode {
-    let program =
-        Program::new("model", "1").chare::<Cell>().chare::<Twig>().chare::<Warden>().chare::<nomads::Nomad>();
+    let program = Program::new("model", "1")
+        .chare::<Cell>()
+        .chare::<Twig>()
+        .chare::<Warden>()
+        .chare::<long::End>()
+        .chare::<nomads::Nomad>();
     let example = |name, drive| App::<Nothing>::new(name, "An example", drive);
     let program = program.app(App::new("model", "What chares promise", drive));
     let program = program.app(App::new("nomads", "Elements that move in every step", |main, walk: Walk| {
@@ -424,6 +429,7 @@ fn main() -> ExitCode {
         println!("{} moves, {:.2} s", 8 * walk.steps, began.elapsed().as_secs_f64());
         Ok(())
     }));
+    let program = program.app(example("long", |main, _| long::drive(main)));
     let program = program.app(example("heat", |main, _| heat::drive(main)));
     let program = program.app(example("primes", |main, _| primes::drive(main)));
     let program = program.app(App::new("planted", "Runs that are slow for one reason", planted::drive));
