@@ -182,7 +182,12 @@ impl Loads {
 
     /// The PE has computed for nothing for so long, by the wall's clock and the thread's.
     pub(super) fn has_shown(&mut self, wall_ns: u64, cpu_ns: u64) {
-        self.probed = Got { wall_ns, cpu_ns }.part();
+        self.probed = Got { wall_ns, cpu_ns, held_ns: 0 }.part();
+    }
+
+    /// The PE has slept for so long because of its share of its core.
+    pub(super) fn held_back(&mut self, ns: u64) {
+        self.processor.held_back(ns);
     }
 
     /// What is said from now on is about the time from now on. Before, the PE measured how fast it is, which would count as the
@@ -212,9 +217,9 @@ impl Loads {
     ) {
         self.processor.reads(now_ns, processor_ns);
         let got = self.processor.take();
-        let cpu_part = got.part();
+        let on_core = got.part_awake();
         let before_ns = std::mem::replace(&mut self.busy_ns, busy_ns);
-        let cpu_ns = |now: u64, before: u64| now.saturating_sub(before) as f64 * cpu_part.unwrap_or(1.0);
+        let cpu_ns = |now: u64, before: u64| now.saturating_sub(before) as f64 * on_core.unwrap_or(1.0);
         let (entries, runtime) = (cpu_ns(busy_ns.0, before_ns.0), cpu_ns(busy_ns.1, before_ns.1));
         let gone_ns = std::mem::take(&mut self.gone_ns);
         let counted = self.of.values().map(|load| load.ns).sum::<u64>() + gone_ns;
@@ -407,6 +412,8 @@ impl Sampling {
 struct Processor {
     /// When the stretch began that is measured, by the wall's clock and the thread's.
     since: Option<(u64, u64)>,
+    /// How long of it the PE slept because of its share.
+    held_ns: u64,
     /// When the last one ended.
     ended_ns: u64,
     got: Got,
@@ -417,12 +424,15 @@ struct Processor {
 struct Got {
     wall_ns: u64,
     cpu_ns: u64,
+    /// What of the wall's time the PE slept because of its share: that makes it slow, and its chares no lighter.
+    held_ns: u64,
 }
 
 impl AddAssign for Got {
     fn add_assign(&mut self, other: Self) {
         self.wall_ns += other.wall_ns;
         self.cpu_ns += other.cpu_ns;
+        self.held_ns += other.held_ns;
     }
 }
 
@@ -430,6 +440,11 @@ impl Got {
     fn part(self) -> Option<f64> {
         // The clocks are not read at the same moment, and a PE that got nothing at all has done nothing.
         (self.wall_ns > 0).then(|| (self.cpu_ns as f64 / self.wall_ns as f64).clamp(PART_MIN, 1.0))
+    }
+
+    /// The same of the time in which the PE did not sleep because of its share.
+    fn part_awake(self) -> Option<f64> {
+        Self { wall_ns: self.wall_ns.saturating_sub(self.held_ns), ..self }.part()
     }
 
     /// The part that is told of, once it says something; what does not is kept for later.
@@ -443,7 +458,12 @@ impl Processor {
         // Where work comes in bits, the thread's clock would take longer than they.
         if now_ns.saturating_sub(self.ended_ns) >= STRETCH_MIN_NS {
             self.since = clock().map(|cpu_ns| (now_ns, cpu_ns));
+            self.held_ns = 0;
         }
+    }
+
+    fn held_back(&mut self, ns: u64) {
+        self.held_ns += ns;
     }
 
     fn ends(&mut self, now_ns: u64, clock: impl FnOnce() -> Option<u64>) {
@@ -451,8 +471,10 @@ impl Processor {
             && now_ns.saturating_sub(wall_ns) >= STRETCH_MIN_NS
             && let Some(cpu_now_ns) = clock()
         {
-            self.got += Got { wall_ns: now_ns - wall_ns, cpu_ns: cpu_now_ns.saturating_sub(cpu_ns) };
+            let cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
+            self.got += Got { wall_ns: now_ns - wall_ns, cpu_ns, held_ns: self.held_ns };
         }
+        self.held_ns = 0;
         self.ended_ns = now_ns;
     }
 
@@ -557,9 +579,19 @@ mod tests {
         assert_eq!(processor.take().part(), None);
         processor.ends(4_000_000, || Some(2_000_000));
         assert_eq!(processor.take().part(), Some(1.0), "the stretch went on");
-        let mut got = Got { wall_ns: GOT_MIN_NS / 2, cpu_ns: 1000 };
+        // Of the next millisecond the PE sleeps for three quarters because of its share, and computes in the rest.
+        processor.begins(5_000_000, || Some(2_000_000));
+        processor.held_back(750_000);
+        processor.ends(6_000_000, || Some(2_250_000));
+        let got = processor.take();
+        assert_eq!(
+            (got.part(), got.part_awake()),
+            (Some(0.25), Some(1.0)),
+            "its chares are not a quarter as heavy"
+        );
+        let mut got = Got { wall_ns: GOT_MIN_NS / 2, cpu_ns: 1000, held_ns: 0 };
         assert_eq!(got.take_part(), None, "a slice that came late");
-        got += Got { wall_ns: GOT_MIN_NS, cpu_ns: GOT_MIN_NS };
+        got += Got { wall_ns: GOT_MIN_NS, cpu_ns: GOT_MIN_NS, held_ns: 0 };
         assert!(got.take_part().is_some_and(|part| part > 0.6), "it was kept");
         assert_eq!(got.take_part(), None);
     }

@@ -44,7 +44,6 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Bytes that a PE may have dealt with before it tells the node. It does not tell of each message, because the network
 /// thread writes the same counter.
@@ -522,16 +521,6 @@ impl Scheduler {
     fn release(&mut self, waiting: Vec<Envelope>) {
         self.pe.account().released(waiting.len() as u64);
         self.pe.queue.push_front(waiting);
-    }
-
-    /// Sleeps for what is owed to the owner of the core, if that is at least `piece`.
-    fn pay_back(&mut self, piece: Duration) {
-        let Some(due) = self.share.due(piece) else { return };
-        let state = self.pe.account().state();
-        self.switch(PeState::Throttled);
-        std::thread::sleep(due);
-        self.share.rested(self.pe.node.now_ns());
-        self.switch(state);
     }
 
     fn switch(&mut self, state: PeState) {

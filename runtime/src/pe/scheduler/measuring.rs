@@ -1,4 +1,4 @@
-//! How a PE measures its speed with the application's own kernel.
+//! How a PE measures its speed with the application's own kernel, and keeps to its share of its core.
 
 use super::{Scheduler, moved_broadcast};
 use crate::codec::ControlToLauncher;
@@ -83,6 +83,19 @@ impl Scheduler {
         {
             self.pe.loads.has_shown(took_ns, now.saturating_sub(then));
         }
+    }
+
+    /// Sleeps for what is owed to the owner of the core, if that is at least `piece`.
+    pub(super) fn pay_back(&mut self, piece: Duration) {
+        let Some(due) = self.share.due(piece) else { return };
+        let state = self.pe.account().state();
+        self.switch(PeState::Throttled);
+        let began_ns = self.pe.account().switched_ns();
+        std::thread::sleep(due);
+        self.switch(state);
+        let rested_ns = self.pe.account().switched_ns();
+        self.share.rested(rested_ns);
+        self.pe.loads.held_back(rested_ns.saturating_sub(began_ns));
     }
 
     /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.

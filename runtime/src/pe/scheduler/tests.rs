@@ -7,6 +7,7 @@ use crate::node::NodeSettings;
 use crate::object::{Kernel, KernelCall, ProgramTable};
 use crate::topology::Topology;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// A node with one PE, which holds these envelopes and an order to stop.
 fn node_with(program: ProgramTable, settings: NodeSettings, targets: &[Target]) -> Arc<Node> {
