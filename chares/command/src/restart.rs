@@ -290,14 +290,14 @@ pub(crate) fn deal_pes(config: &mut ClusterConfig, pe_count: u32) -> Result<(), 
         worth.push(f64::from(pes) * node.cpu_share.unwrap_or(1.0) * node.speed.unwrap_or(1.0));
     }
     let dealt = if own.iter().sum::<u32>() >= pe_count { own } else { deal(&worth, pe_count) };
-    let mut left = dealt.iter();
-    for node in &mut config.nodes {
-        let count = left.next().copied().unwrap_or_default();
-        if let (Some(share), Some(own)) = (node.cpu_share, node.pes.or(Some(cores))) {
-            // The node gives as much of its cores as it would to its own PEs.
-            node.cpu_share = Some((share * f64::from(own) / f64::from(count.max(1))).min(1.0));
-        }
+    for (node, count) in config.nodes.iter_mut().zip(dealt) {
+        let part = f64::from(node.pes.unwrap_or(cores)) / f64::from(count.max(1));
+        // The node gives as much of its cores as it would to its own PEs.
+        node.cpu_share = node.cpu_share.map(|share| (share * part).min(1.0));
         node.pes = Some(count);
+        if part < 1.0 {
+            config.pe_parts.insert(node.name.clone(), part);
+        }
     }
     config.nodes.retain(|node| node.pes > Some(0));
     if config.nodes.is_empty() && pe_count > 0 {
@@ -343,6 +343,7 @@ mod tests {
         deal_pes(&mut config, 8).unwrap();
         let dealt: Vec<_> = config.nodes.iter().map(|node| (node.pes, node.cpu_share)).collect();
         assert_eq!(dealt, [(Some(4), Some(0.25)), (Some(4), None)]);
+        assert_eq!(config.pe_parts, [("a".into(), 0.5), ("b".into(), 0.25)].into());
         deal_pes(&mut config, 1).unwrap();
         let kept: Vec<_> = config.nodes.iter().map(|node| node.pes).collect();
         assert_eq!(kept, [Some(4), Some(4)], "who has enough keeps them");

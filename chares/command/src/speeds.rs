@@ -8,7 +8,7 @@ use crate::app::AppKernel;
 use chares::{Cx, Driver, EarlierSpeeds, RunError};
 use choice::{Budget, Host, LOOK, TAKEN_MIN, USUAL};
 use loadbalance::machines::relative;
-use runtime::config::ClusterConfig;
+use runtime::config::{ClusterConfig, NodeConfig};
 use runtime::monitor::hosts::hosts;
 use runtime::monitor::wire::{NodeInfo, RunInfo};
 use serde::{Deserialize, Serialize};
@@ -117,14 +117,14 @@ pub(crate) fn find(
 }
 
 fn look(main: &mut Driver, source: SpeedSource, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunError> {
-    let pes = query.info.nodes.iter().map(|n| n.pe_count as usize).sum();
     let kernel = match (source, query.kernel.number) {
         (SpeedSource::File, _) => {
-            let relative = relative(&from_file(query));
+            let relative = relative(&given(query, |node| node.speed.unwrap_or(1.0)));
             return Ok(PeSpeeds { relative, ..PeSpeeds::of(source, Vec::new()) });
         }
         (SpeedSource::Equal, _) | (_, None) => {
-            return Ok(PeSpeeds { relative: vec![1.0; pes], ..PeSpeeds::of(SpeedSource::Equal, Vec::new()) });
+            let relative = relative(&given(query, |_| 1.0));
+            return Ok(PeSpeeds { relative, ..PeSpeeds::of(SpeedSource::Equal, Vec::new()) });
         }
         (_, Some(kernel)) => kernel,
     };
@@ -200,16 +200,23 @@ pub(crate) fn correct(main: &mut Driver, query: &SpeedQuery<'_>) {
     }
 }
 
-/// The speed of the fastest PEs, as the nodes file says.
+/// The speed of the fastest PEs, as the nodes file says: 1.0 where it says nothing.
 pub(crate) fn fastest_declared(config: &ClusterConfig) -> f64 {
-    config.nodes.iter().map(|node| node.speed.unwrap_or(1.0)).fold(f64::MIN_POSITIVE, f64::max)
+    let speed = |node: &NodeConfig| node.speed.unwrap_or(1.0) * pe_part(config, node);
+    config.nodes.iter().map(speed).fold(f64::MIN_POSITIVE, f64::max)
 }
 
-/// The nodes file gives the speed of a PE of each node; 1.0 where it gives none.
-fn from_file(query: &SpeedQuery<'_>) -> Vec<f64> {
+/// The speeds of all PEs, where it is given for each node what one of its own is worth.
+fn given(query: &SpeedQuery<'_>, of_own: impl Fn(&NodeConfig) -> f64) -> Vec<f64> {
     let of_node = |node: &NodeInfo| {
-        let speed = query.config.nodes.iter().find(|n| n.name == node.name).and_then(|n| n.speed);
-        vec![speed.unwrap_or(1.0); node.pe_count as usize]
+        let config = query.config.nodes.iter().find(|n| n.name == node.name);
+        let speed = config.map_or(1.0, |config| of_own(config) * pe_part(query.config, config));
+        vec![speed; node.pe_count as usize]
     };
     query.info.nodes.iter().flat_map(of_node).collect()
+}
+
+/// What a PE of that node is worth of one of its own: those that a run brings along share what its own would have.
+fn pe_part(config: &ClusterConfig, node: &NodeConfig) -> f64 {
+    config.pe_parts.get(&node.name).copied().unwrap_or(1.0)
 }

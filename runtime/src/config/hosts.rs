@@ -84,6 +84,7 @@ impl ClusterConfig {
             binaries: BTreeMap::new(),
             network: NetworkConfig::default(),
             source: source.into(),
+            pe_parts: BTreeMap::new(),
         })
     }
 }

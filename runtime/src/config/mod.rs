@@ -35,6 +35,10 @@ pub struct ClusterConfig {
     pub network: NetworkConfig,
     /// Where this was read from, for people.
     pub source: String,
+    /// Of nodes that have been given more PEs than they have themselves, by name: the part of one of their own that each is
+    /// worth.
+    #[serde(skip)]
+    pub pe_parts: BTreeMap<String, f64>,
 }
 
 /// How a node's process is started.
@@ -209,7 +213,13 @@ impl ClusterConfig {
         let medium = (rest / 3).max(1);
         let nodes =
             vec![NodeConfig::local("large", rest - medium), NodeConfig::local("medium", medium), small];
-        Self { nodes, binaries: BTreeMap::new(), network: NetworkConfig::default(), source: BUILT_IN.into() }
+        Self {
+            nodes,
+            binaries: BTreeMap::new(),
+            network: NetworkConfig::default(),
+            source: BUILT_IN.into(),
+            pe_parts: BTreeMap::new(),
+        }
     }
 
     /// Only the named nodes, in the file's order.

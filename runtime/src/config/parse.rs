@@ -89,7 +89,7 @@ pub(super) fn parse(text: &str, source: &str) -> Result<ClusterConfig, ConfigErr
         }
         nodes.push(node);
     }
-    Ok(ClusterConfig { nodes, binaries, network, source: source.into() })
+    Ok(ClusterConfig { nodes, binaries, network, source: source.into(), pe_parts: BTreeMap::new() })
 }
 
 fn node(

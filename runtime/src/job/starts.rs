@@ -57,6 +57,7 @@ impl Starts {
                 binaries: std::collections::BTreeMap::new(),
                 network: crate::config::NetworkConfig::default(),
                 source: String::new(),
+                pe_parts: std::collections::BTreeMap::new(),
             },
             launch: LaunchOptions::default(),
             output: tokio::sync::mpsc::unbounded_channel().0,
