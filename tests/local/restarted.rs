@@ -115,6 +115,27 @@ fn applications_give_the_same_bits_from_any_checkpoint_on_any_count_of_pes() {
     }
 }
 
+/// Whoever has more PEs than it has itself does no more with them, so that its chares are no more either.
+#[test]
+fn a_node_that_takes_more_pes_than_its_own_is_worth_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    local_nodes(folder, &[1; 4]);
+    let words = "run imbalance --pattern even --chares 36 --steps 60 --work 20000 --speed equal --quiet";
+    let words: Vec<&str> = words.split(' ').collect();
+    let done = run(METACHARE, folder, &[&words[..], &OFTEN].concat());
+    assert_eq!(done.code, 0, "{done:?}");
+    local_nodes(folder, &[1; 3]);
+    let words = "restart saved --quiet --speed equal --checkpoint others --report on.json";
+    let done = run(METACHARE, folder, &words.split(' ').collect::<Vec<_>>());
+    assert_eq!(done.code, 0, "{done:?}");
+    let report: Value = serde_json::from_slice(&fs::read(folder.join("on.json")).unwrap()).unwrap();
+    let nodes = report["nodes"].as_array().unwrap();
+    let pes = nodes.iter().map(|node| node["pes"].as_array().unwrap());
+    let speeds = pes.map(|pes| pes.iter().map(|pe| pe["speed"].as_f64().unwrap()).collect::<Vec<_>>());
+    assert_eq!(speeds.collect::<Vec<_>>(), [vec![0.5; 2], vec![1.0], vec![1.0]]);
+}
+
 /// What the driver and chares do on PEs that the run did not begin with, wherever in the midst of the work it goes on, and however
 /// chares are placed there.
 #[test]

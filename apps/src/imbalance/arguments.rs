@@ -73,6 +73,8 @@ pub enum Loads {
     Walk,
     /// Those in the middle have most, and most may go to the PEs next to their own only, as tasks of CP2K
     Slots,
+    /// All have the same: what it costs to have many chares
+    Even,
 }
 
 impl From<Loads> for Pattern {
@@ -83,6 +85,7 @@ impl From<Loads> for Pattern {
             Loads::Wave => Self::Wave,
             Loads::Walk => Self::Walk,
             Loads::Slots => Self::Slots,
+            Loads::Even => Self::Even,
         }
     }
 }

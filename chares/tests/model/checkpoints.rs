@@ -210,6 +210,9 @@ pub(crate) fn run_and_go_on(
     });
     first.unwrap_or_else(|e| panic!("{mix:?}, every {every}, {protocol:?}: {e}"));
     let taken = std::mem::take(&mut *taken.lock().unwrap());
+    // While all stand still nothing is on its way when they pack.
+    let late: usize = taken.iter().map(|snapshot| snapshot.late().len()).sum();
+    assert!(late == 0 || protocol == Protocol::Snapshot, "{late} messages of {mix:?} came late");
     let total: u32 = mix.pes.iter().sum();
     let others = [
         vec![total],

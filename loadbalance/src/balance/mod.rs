@@ -48,6 +48,7 @@ pub mod mapping;
 pub mod memory;
 pub mod partition;
 pub mod patterns;
+mod pieces;
 pub mod random;
 pub mod refine;
 pub mod seeds;

@@ -7,6 +7,8 @@ use super::view::Mobility;
 /// How the loads of a list of chares are shaped, and how they change from step to step. The mean of all is about 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
+    /// All have the same, always.
+    Even,
     /// The load grows along the list, from 0 to 2.
     Linear,
     /// One tenth of the list, somewhere, is ten times as heavy as the rest.
@@ -22,7 +24,8 @@ pub enum Pattern {
 
 impl Pattern {
     /// All, by the names that users write.
-    pub const ALL: [(&'static str, Self); 5] = [
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("even", Self::Even),
         ("linear", Self::Linear),
         ("hot-spot", Self::HotSpot),
         ("wave", Self::Wave),
@@ -97,6 +100,7 @@ impl Iterator for Course {
     fn next(&mut self) -> Option<f64> {
         let at = (f64::from(self.place) + 0.5) / f64::from(self.count);
         let load = match self.pattern {
+            Pattern::Even => 1.0,
             Pattern::Linear => 2.0 * at,
             Pattern::HotSpot => {
                 if at < 0.1 {
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_mean_of_a_pattern_that_does_not_change_is_one() {
-        for pattern in [Pattern::Linear, Pattern::HotSpot, Pattern::Slots] {
+        for pattern in [Pattern::Even, Pattern::Linear, Pattern::HotSpot, Pattern::Slots] {
             let loads: Vec<f64> = (0..1000).filter_map(|at| pattern.course(at, 1000, 7).next()).collect();
             let mean = loads.iter().sum::<f64>() / 1000.0;
             assert!(loads.len() == 1000 && (mean - 1.0).abs() < 1e-3, "{pattern:?}: {mean}");

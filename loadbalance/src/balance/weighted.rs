@@ -1,10 +1,12 @@
 //! Weighted: the list of chares is cut into pieces of neighbours, one for each PE, in proportion to its speed.
 
+use super::pieces::{Taker, shortest};
 use super::view::{Checked, Mobility, Times};
 use super::{Balancer, Wanted};
 use crate::placement::cut;
 
-/// Neighbours in the list to each PE. What a PE has besides counts; chares that may not go where their piece goes stay.
+/// Neighbours in the list to each PE, so that the longest time of a PE is as short as it can be. What a PE has besides counts;
+/// chares that may not go where their piece goes stay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Weighted;
 
@@ -21,7 +23,16 @@ impl Balancer for Weighted {
         if movable.is_empty() || takers.is_empty() {
             return owners.into();
         }
-        let bounds = cut(movable.len(), &costs, &speeds);
+        let mut bounds = cut(movable.len(), &costs, &speeds);
+        if !costs.is_empty() {
+            let unit = costs.iter().sum::<u64>() as f64 / speeds.iter().sum::<f64>();
+            let taker = |(pe, room): (&u32, &f64)| Taker {
+                room: room * unit,
+                speed: view.pes[*pe as usize].part.speed * unit,
+            };
+            let takers: Vec<Taker> = takers.iter().zip(&speeds).map(taker).collect();
+            bounds = shortest(&bounds, &costs, &takers);
+        }
         for (pe, piece) in takers.iter().zip(bounds.windows(2)) {
             for &chare in &movable[piece[0] as usize..piece[1] as usize] {
                 if view.may_live(chare, *pe) {

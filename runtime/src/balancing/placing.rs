@@ -268,7 +268,8 @@ mod tests {
         };
         let (placed, counts) = self::placed(&known, None);
         assert_eq!((placed.mapping, placed.imbalance.1 < 1.6), (Mapping::Block, true), "{placed}");
-        assert!(counts[0].iter().sum::<usize>() == 24 && counts[0].contains(&1), "{counts:?}");
+        // The heavy one is where it takes least, and nobody has anything before it.
+        assert_eq!(counts[0], [0, 0, 15, 9]);
         let amount = Amount { messages: 1, bytes: 100 };
         let pair = |at: u32| (element(1, at), element(2, at), amount);
         known = KnownLoads { edges: (0..24).map(pair).collect(), ..KnownLoads::default() };
