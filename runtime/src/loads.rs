@@ -71,7 +71,8 @@ pub struct Traffic {
 /// What is known of the chares of a run, for whoever goes on with it elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KnownLoads {
-    /// Work of each chare in a second; of those that say what remains to be done, each by its part of that.
+    /// Work of each chare in a second, on the average of up to two minutes; of those that say what remains to be done, each by
+    /// its part of that.
     pub chares: Vec<(ElementId, f64)>,
     /// Work of each PE in a second for what cannot move.
     pub fixed: Vec<f64>,

@@ -3,7 +3,10 @@
 use super::packed::ALL;
 use super::{METACHARE, STENCIL, command, run};
 use harness::{local_nodes, signal, start, wait_for, wait_for_work};
+use runtime::checkpoint::{Kind, Store};
+use runtime::loads::KnownLoads;
 use runtime::proto::sim::Random;
+use runtime::saved::RecordOf;
 use serde_json::Value;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -134,6 +137,33 @@ fn a_node_that_takes_more_pes_than_its_own_is_worth_no_more() {
     let pes = nodes.iter().map(|node| node["pes"].as_array().unwrap());
     let speeds = pes.map(|pes| pes.iter().map(|pe| pe["speed"].as_f64().unwrap()).collect::<Vec<_>>());
     assert_eq!(speeds.collect::<Vec<_>>(), [vec![0.5; 2], vec![1.0], vec![1.0]]);
+}
+
+/// The work of each of 16 chares in a second, as the newest checkpoint says.
+fn loads(folder: &Path) -> Vec<f64> {
+    let saved =
+        Store::open(&folder.join("saved")).and_then(|store| store.latest()).expect("the run was saved");
+    let mut records = saved.records_of_kind(Kind::Node).filter_map(Result::ok);
+    let loads = records.find(|record| record.header().is_some_and(|header| header.of == RecordOf::Loads));
+    let known: KnownLoads = chares::pup::unpack(&loads.expect("loads are saved").packed).expect("loads");
+    let of = |at| known.chares.iter().find(|(element, _)| element.index.0[0] == at).map(|(_, work)| *work);
+    (0..16).map(|at| of(at).expect("the load of each chare")).collect()
+}
+
+/// They do as much as others in each step, and what holds them back is their node.
+#[test]
+fn chares_on_a_node_with_a_share_of_its_core_are_as_heavy_as_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let nodes = "[[node]]\nname = \"a\"\npes = 1\n[[node]]\nname = \"b\"\npes = 1\ncpu_share = 0.2\n";
+    fs::write(folder.join("nodes.toml"), nodes).unwrap();
+    let words = "run imbalance --pattern even --chares 16 --steps 40 --work 200000 --speed equal --quiet \
+                 --checkpoint saved --checkpoint-every 0.5";
+    let done = run(METACHARE, folder, &words.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(done.code, 0, "{done:?}");
+    let loads = loads(folder);
+    let [whole, held] = [0, 8].map(|first| loads[first..first + 8].iter().sum::<f64>());
+    assert!((0.6..1.7).contains(&(held / whole)), "{loads:?}");
 }
 
 /// What the driver and chares do on PEs that the run did not begin with, wherever in the midst of the work it goes on, and however
