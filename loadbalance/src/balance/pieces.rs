@@ -40,7 +40,8 @@ pub(super) fn shortest(bounds: &[u64], costs: &[u64], takers: &[Taker]) -> Vec<u
     found
 }
 
-/// The time is known to so small a part of how much longer the bounds take that were given.
+/// In each the time is known twice as well, of how much longer the bounds take that were given than if the list could be cut
+/// anywhere.
 const BISECTIONS: usize = 40;
 
 struct List<'a> {
@@ -138,7 +139,7 @@ mod tests {
                 longest(&bounds, &costs, &speeds)
             });
             let best = best.fold(f64::INFINITY, f64::min);
-            // Costs are whole numbers: bounds of the least time may be missed by less than one.
+            // Times are sums of whole numbers over a speed, which is rounded.
             prop_assert!(longest(&found, &costs, &speeds) <= best + 1e-9 * (1.0 + best), "{found:?}: {best}");
         }
     }
