@@ -289,9 +289,9 @@ pub(crate) fn deal_pes(config: &mut ClusterConfig, pe_count: u32) -> Result<(), 
         own.push(pes);
         worth.push(f64::from(pes) * node.cpu_share.unwrap_or(1.0) * node.speed.unwrap_or(1.0));
     }
-    let dealt = if own.iter().sum::<u32>() >= pe_count { own } else { deal(&worth, pe_count) };
-    for (node, count) in config.nodes.iter_mut().zip(dealt) {
-        let part = f64::from(node.pes.unwrap_or(cores)) / f64::from(count.max(1));
+    let dealt = if own.iter().sum::<u32>() >= pe_count { own.clone() } else { deal(&worth, pe_count) };
+    for ((node, own), count) in config.nodes.iter_mut().zip(own).zip(dealt) {
+        let part = f64::from(own) / f64::from(count.max(1));
         // The node gives as much of its cores as it would to its own PEs.
         node.cpu_share = node.cpu_share.map(|share| (share * part).min(1.0));
         node.pes = Some(count);

@@ -98,8 +98,8 @@ impl PeNow {
 const NOWHERE_MAX_S: f64 = 60.0;
 /// The part of all work that chares do who say what remains, if that is to tell how much is left.
 const MOST: f64 = 0.9;
-/// What is saved is for a run that goes on for long on other nodes, where chares are placed once: that of a few rounds, by which a
-/// balancer follows loads that change, would say as much of when each chare was last counted as of its load.
+/// What is saved is for a run that goes on elsewhere, where chares are placed once and not followed. Over the few rounds that a
+/// balancer looks at, a load depends on when its chare was last counted.
 const LONG: Span = Span::of(100.0, 120.0);
 /// A chare that does less than this part of what one does on average does nothing.
 const NOTHING: f64 = 1e-3;

@@ -412,8 +412,6 @@ impl Sampling {
 struct Processor {
     /// When the stretch began that is measured, by the wall's clock and the thread's.
     since: Option<(u64, u64)>,
-    /// How long of it the PE slept because of its share.
-    held_ns: u64,
     /// When the last one ended.
     ended_ns: u64,
     got: Got,
@@ -458,12 +456,13 @@ impl Processor {
         // Where work comes in bits, the thread's clock would take longer than they.
         if now_ns.saturating_sub(self.ended_ns) >= STRETCH_MIN_NS {
             self.since = clock().map(|cpu_ns| (now_ns, cpu_ns));
-            self.held_ns = 0;
         }
     }
 
     fn held_back(&mut self, ns: u64) {
-        self.held_ns += ns;
+        if self.since.is_some() {
+            self.got.held_ns += ns;
+        }
     }
 
     fn ends(&mut self, now_ns: u64, clock: impl FnOnce() -> Option<u64>) {
@@ -472,9 +471,8 @@ impl Processor {
             && let Some(cpu_now_ns) = clock()
         {
             let cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
-            self.got += Got { wall_ns: now_ns - wall_ns, cpu_ns, held_ns: self.held_ns };
+            self.got += Got { wall_ns: now_ns - wall_ns, cpu_ns, held_ns: 0 };
         }
-        self.held_ns = 0;
         self.ended_ns = now_ns;
     }
 
