@@ -379,8 +379,9 @@ fn what_cannot_be_gone_on_with_is_refused() {
         let said = refused(&[&["run", "imbalance"], &alone[..]].concat());
         assert!(said.contains(&format!("{}: say where the run is to be saved", alone[0])), "{said}");
     }
-    let words = ["run", "imbalance", "--chares", "4", "--steps", "20", "--speed", "equal"];
-    let done = run(METACHARE, folder, &[&words[..], &OFTEN].concat());
+    let words = "run imbalance --chares 4 --steps 20 --work 20000 --speed equal";
+    let words: Vec<&str> = words.split(' ').chain(OFTEN).collect();
+    let done = run(METACHARE, folder, &words);
     assert_eq!(done.code, 0, "{done:?}");
     let other = run(STENCIL, folder, &["restart", "saved"]);
     assert!(

@@ -70,9 +70,11 @@ struct Known {
     mobility: Mobility,
     /// Processor time since the last view, on each PE where it was.
     worked: Vec<(PeId, f64)>,
-    /// Its work in the span, and in the long one.
+    /// Its work in the span.
     work: f64,
+    /// The same in the long one, and how many seconds its PEs have told of there.
     long_work: f64,
+    long_s: f64,
     /// What it still has to do, as it said itself.
     remaining: Option<f64>,
     /// For how many seconds it has been nowhere.
@@ -170,6 +172,7 @@ impl Census {
                 worked: Vec::new(),
                 work: 0.0,
                 long_work: 0.0,
+                long_s: 0.0,
                 remaining: None,
                 nowhere_s: None,
                 has_ended: false,
@@ -330,7 +333,7 @@ impl Census {
         let worth = self.worth_of_remaining();
         let load = |known: &Known| match known.remaining.zip(worth) {
             Some(_) => work(known.share(worth)),
-            None => per_second(known.long_work, self.long.seconds()),
+            None => per_second(known.long_work, known.long_s),
         };
         let known = self.chares.iter().filter(|known| !known.has_ended);
         KnownLoads {
@@ -350,12 +353,16 @@ impl Census {
         let kept = self.span.passes(since_s, heard, doing);
         let kept_long = self.long.passes(since_s, heard, doing);
         for known in &mut self.chares {
-            let worked = known.worked.drain(..);
-            let done = worked
-                .map(|(pe, s)| rate(cpu_rates, pe) * s * per_second(since_s, self.pes[pe.as_usize()].wall_s));
-            let done: f64 = done.sum();
+            let wall_s = |pe: PeId| self.pes[pe.as_usize()].wall_s;
+            let (mut done, mut done_as_told) = (0.0, 0.0);
+            for (pe, s) in known.worked.drain(..) {
+                done += rate(cpu_rates, pe) * s * per_second(since_s, wall_s(pe));
+                done_as_told += rate(cpu_rates, pe) * s;
+            }
             known.work = known.work * kept + done;
-            known.long_work = known.long_work * kept_long + done;
+            // PEs tell at different moments. Over many rounds that evens out; what is put in proportion round by round does not.
+            known.long_work = known.long_work * kept_long + done_as_told;
+            known.long_s = known.long_s * kept_long + wall_s(known.pe);
             self.done.work += if known.remaining.is_some() { done } else { 0.0 };
         }
         for (number, pe) in (0..).map(PeId).zip(&mut self.pes) {

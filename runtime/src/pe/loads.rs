@@ -4,16 +4,15 @@
 //! those before it that were not, and the shorter they are, the fewer are timed. Where entry methods take longer than a few
 //! microseconds, all are.
 
+use super::processor::{Got, Processor, processor_ns};
 use super::tally::Timed;
 use super::traffic::{Counting, Receivers};
 use crate::ids::{ElementId, PeId};
 use crate::loads::{ChareLoad, PeLoads, Whereabouts, is_remaining};
 use loadbalance::balance::Mobility;
-use nix::time::{ClockId, clock_gettime};
 use rustc_hash::FxHashMap;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// Entry methods are timed so that what [`Sampling`] is told to reckon with takes at most this part of their time.
 const TIMING_PART: u64 = 128;
@@ -25,12 +24,6 @@ const UNTIMED_MAX: u32 = 127;
 const FIRST: u32 = 16;
 /// A PE says what its chares did no more often than this.
 const EVERY_NS: u64 = 50_000_000;
-/// A stretch of work that is shorter says nothing of what the system takes away.
-const STRETCH_MIN_NS: u64 = 20_000;
-
-/// The system deals out cores in slices of some milliseconds: what a PE got of one in less than this says nothing of it. A PE
-/// that joined, came late to its first message and had nothing to do after it was taken for one that gets nothing, for ever.
-const GOT_MIN_NS: u64 = 50_000_000;
 
 /// What a PE keeps of its chares since it said it last.
 #[derive(Debug)]
@@ -40,8 +33,10 @@ pub(crate) struct Loads {
     /// Whether any chare has been here that may not go anywhere. Where none has, nobody looks for such.
     pub(super) has_limited: bool,
     of: FxHashMap<ElementId, Load>,
-    /// Nanoseconds of those that came and went since.
-    gone_ns: u64,
+    /// What those did that came and went since.
+    gone: Worked,
+    /// How long the entry methods took by the wall's clock whose processor time is known.
+    known_ns: u64,
     many: Many,
     processor: Processor,
     /// The part of a core that it got when it computed for nothing.
@@ -51,9 +46,32 @@ pub(crate) struct Loads {
     busy_ns: (u64, u64),
 }
 
+/// What a chare did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Worked {
+    /// Processor time of long entry methods.
+    known_ns: u64,
+    /// What others took by the wall's clock, those included for which they stand.
+    estimated_ns: u64,
+}
+
+impl Worked {
+    /// Its processor time, where that of all that is estimated is this part of the estimates.
+    fn cpu_ns(self, scale: f64) -> u64 {
+        self.known_ns + (self.estimated_ns as f64 * scale) as u64
+    }
+}
+
+impl AddAssign for Worked {
+    fn add_assign(&mut self, other: Self) {
+        self.known_ns += other.known_ns;
+        self.estimated_ns += other.estimated_ns;
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 struct Load {
-    ns: u64,
+    worked: Worked,
     bytes: u64,
     whereabouts: Whereabouts,
     mobility: Mobility,
@@ -68,7 +86,8 @@ impl Loads {
             is_on,
             has_limited: false,
             of: FxHashMap::default(),
-            gone_ns: 0,
+            gone: Worked::default(),
+            known_ns: 0,
             many: Many::new(look_ns),
             processor: Processor::default(),
             probed: None,
@@ -77,10 +96,15 @@ impl Loads {
         }
     }
 
-    /// A chare worked for so long.
-    pub(super) fn worked(&mut self, element: ElementId, ns: u64) {
+    /// A chare has just worked for so long; what it waited for the core meanwhile is no work of its own.
+    pub(super) fn worked(&mut self, element: ElementId, timed: Timed) {
         if self.is_on {
-            self.of.entry(element).or_default().ns += ns;
+            let mut worked = Worked { known_ns: 0, estimated_ns: timed.all_ns() };
+            if let Some(known_ns) = self.processor.on_core_ns(timed.took_ns, processor_ns) {
+                worked = Worked { known_ns, estimated_ns: timed.all_ns() - timed.took_ns };
+                self.known_ns += timed.took_ns;
+            }
+            self.of.entry(element).or_default().worked += worked;
         }
     }
 
@@ -128,7 +152,7 @@ impl Loads {
         }
         let load = self.of.entry(element).or_default();
         if load.is_new {
-            self.gone_ns += load.ns;
+            self.gone += load.worked;
             self.of.remove(&element);
         } else {
             (load.bytes, load.whereabouts) = (bytes, whereabouts);
@@ -151,8 +175,8 @@ impl Loads {
             self.many.untimed = u32::MAX;
             return;
         }
-        if let Some((last, ns)) = self.many.look(element, now_ns()) {
-            self.worked(last, ns);
+        if let Some((last, timed)) = self.many.look(element, now_ns()) {
+            self.worked(last, timed);
         }
     }
 
@@ -160,9 +184,9 @@ impl Loads {
     #[inline]
     pub(super) fn many_end(&mut self, now_ns: impl FnOnce() -> u64) {
         if self.many.timed.is_some()
-            && let Some((last, ns)) = self.many.end(now_ns())
+            && let Some((last, timed)) = self.many.end(now_ns())
         {
-            self.worked(last, ns);
+            self.worked(last, timed);
         }
     }
 
@@ -182,7 +206,7 @@ impl Loads {
 
     /// The PE has computed for nothing for so long, by the wall's clock and the thread's.
     pub(super) fn has_shown(&mut self, wall_ns: u64, cpu_ns: u64) {
-        self.probed = Got { wall_ns, cpu_ns, held_ns: 0 }.part();
+        self.probed = Got { wall_ns, cpu_ns, ..Got::default() }.part();
     }
 
     /// The PE has slept for so long because of its share of its core.
@@ -217,31 +241,33 @@ impl Loads {
     ) {
         self.processor.reads(now_ns, processor_ns);
         let got = self.processor.take();
-        let on_core = got.part_awake();
+        let on_core = got.part_of_rest().unwrap_or(1.0);
         let before_ns = std::mem::replace(&mut self.busy_ns, busy_ns);
-        let cpu_ns = |now: u64, before: u64| now.saturating_sub(before) as f64 * on_core.unwrap_or(1.0);
-        let (entries, runtime) = (cpu_ns(busy_ns.0, before_ns.0), cpu_ns(busy_ns.1, before_ns.1));
-        let gone_ns = std::mem::take(&mut self.gone_ns);
-        let counted = self.of.values().map(|load| load.ns).sum::<u64>() + gone_ns;
+        let known_ns = std::mem::take(&mut self.known_ns);
+        let entries = busy_ns.0.saturating_sub(before_ns.0 + known_ns) as f64 * on_core;
+        let runtime = busy_ns.1.saturating_sub(before_ns.1) as f64 * on_core;
+        let gone = std::mem::take(&mut self.gone);
+        let counted = self.of.values().map(|load| load.worked.estimated_ns).sum::<u64>() + gone.estimated_ns;
         // Estimates add up to what the PE really did.
         let scale = if counted > 0 { entries / counted as f64 } else { 0.0 };
         // What the runtime does for messages stays when their chares go: others will send them from here, or to here.
         let mut fixed_ns = (if counted > 0 { runtime } else { runtime + entries }) as u64;
         // Where chares came and went, others will.
-        fixed_ns += (gone_ns as f64 * scale) as u64;
+        fixed_ns += gone.cpu_ns(scale);
         let mut movable = Vec::with_capacity(self.of.len());
         for (element, load) in self.of.drain() {
-            let cpu_ns = (load.ns as f64 * scale) as u64;
+            let cpu_ns = load.worked.cpu_ns(scale);
             let Some(mobility) = mobility(element) else {
                 fixed_ns += cpu_ns;
                 continue;
             };
-            if load.is_new && load.ns == 0 && load.remaining.is_none() {
+            if load.is_new && cpu_ns == 0 && load.remaining.is_none() {
                 continue;
             }
             let is_here = load.whereabouts == Whereabouts::Here;
             let found = if load.bytes == 0 && is_here { bytes(element) } else { 0 };
-            movable.push((element, Load { ns: cpu_ns, mobility, ..load }, found));
+            let worked = Worked { known_ns: cpu_ns, estimated_ns: 0 };
+            movable.push((element, Load { worked, mobility, ..load }, found));
         }
         // Finding out how large a chare is may take long, and nobody should wait for that.
         let mut told = said.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -275,9 +301,9 @@ impl Words {
     /// Adds what a chare did, of which it was found that it has so many bytes.
     fn take_in(&mut self, element: ElementId, load: Load, found: u64) {
         let one = self.of.entry(element).or_insert_with(|| Load { is_new: load.is_new, ..Load::default() });
-        one.ns += load.ns;
+        one.worked += load.worked;
         if one.is_new && load.whereabouts != Whereabouts::Here {
-            self.fixed_ns += one.ns;
+            self.fixed_ns += one.worked.known_ns;
             self.of.remove(&element);
             return;
         }
@@ -302,8 +328,8 @@ impl Said {
         words.taken_ns = until_ns;
         words.at_ns = until_ns;
         let chare = |(element, load): (ElementId, Load)| {
-            let Load { ns: cpu_ns, bytes, whereabouts, mobility, remaining, .. } = load;
-            ChareLoad { element, cpu_ns, bytes, whereabouts, mobility, remaining }
+            let Load { worked, bytes, whereabouts, mobility, remaining, .. } = load;
+            ChareLoad { element, cpu_ns: worked.known_ns, bytes, whereabouts, mobility, remaining }
         };
         let mut chares: Vec<ChareLoad> = words.of.drain().map(chare).collect();
         chares.sort_unstable_by_key(|chare| chare.element);
@@ -330,8 +356,8 @@ impl Many {
         Self { untimed: 0, timed: None, sampling: Sampling::of_chares(look_ns) }
     }
 
-    /// The next one begins at this time; the one that was timed before, and how long those took for which it stands.
-    fn look(&mut self, next: ElementId, now_ns: u64) -> Option<(ElementId, u64)> {
+    /// The next one begins at this time; the one that was timed before, and what it took.
+    fn look(&mut self, next: ElementId, now_ns: u64) -> Option<(ElementId, Timed)> {
         let ended = self.end(now_ns);
         if self.untimed == 0 {
             self.timed = Some((next, now_ns));
@@ -341,11 +367,11 @@ impl Many {
         ended
     }
 
-    fn end(&mut self, now_ns: u64) -> Option<(ElementId, u64)> {
+    fn end(&mut self, now_ns: u64) -> Option<(ElementId, Timed)> {
         let (element, since_ns) = self.timed.take()?;
         let (timed, untimed) = self.sampling.timed(now_ns.saturating_sub(since_ns));
         self.untimed = untimed;
-        Some((element, timed.all_ns()))
+        Some((element, timed))
     }
 }
 
@@ -405,95 +431,6 @@ impl Sampling {
         self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.random >> 16) % (2 * self.gap + 1)
     }
-}
-
-/// How much of the time in which the PE had something to do the system let it run.
-#[derive(Debug, Default)]
-struct Processor {
-    /// When the stretch began that is measured, by the wall's clock and the thread's.
-    since: Option<(u64, u64)>,
-    /// When the last one ended.
-    ended_ns: u64,
-    got: Got,
-}
-
-/// Of so much time by the wall's clock the system let the PE run for so much.
-#[derive(Clone, Copy, Debug, Default)]
-struct Got {
-    wall_ns: u64,
-    cpu_ns: u64,
-    /// What of the wall's time the PE slept because of its share: that makes it slow, and its chares no lighter.
-    held_ns: u64,
-}
-
-impl AddAssign for Got {
-    fn add_assign(&mut self, other: Self) {
-        self.wall_ns += other.wall_ns;
-        self.cpu_ns += other.cpu_ns;
-        self.held_ns += other.held_ns;
-    }
-}
-
-impl Got {
-    fn part(self) -> Option<f64> {
-        // The clocks are not read at the same moment, and a PE that got nothing at all has done nothing.
-        (self.wall_ns > 0).then(|| (self.cpu_ns as f64 / self.wall_ns as f64).clamp(PART_MIN, 1.0))
-    }
-
-    /// The same of the time in which the PE did not sleep because of its share.
-    fn part_awake(self) -> Option<f64> {
-        Self { wall_ns: self.wall_ns.saturating_sub(self.held_ns), ..self }.part()
-    }
-
-    /// The part that is told of, once it says something; what does not is kept for later.
-    fn take_part(&mut self) -> Option<f64> {
-        if self.wall_ns < GOT_MIN_NS { None } else { std::mem::take(self).part() }
-    }
-}
-
-impl Processor {
-    fn begins(&mut self, now_ns: u64, clock: impl FnOnce() -> Option<u64>) {
-        // Where work comes in bits, the thread's clock would take longer than they.
-        if now_ns.saturating_sub(self.ended_ns) >= STRETCH_MIN_NS {
-            self.since = clock().map(|cpu_ns| (now_ns, cpu_ns));
-        }
-    }
-
-    fn held_back(&mut self, ns: u64) {
-        if self.since.is_some() {
-            self.got.held_ns += ns;
-        }
-    }
-
-    fn ends(&mut self, now_ns: u64, clock: impl FnOnce() -> Option<u64>) {
-        if let Some((wall_ns, cpu_ns)) = self.since.take()
-            && now_ns.saturating_sub(wall_ns) >= STRETCH_MIN_NS
-            && let Some(cpu_now_ns) = clock()
-        {
-            let cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
-            self.got += Got { wall_ns: now_ns - wall_ns, cpu_ns, held_ns: 0 };
-        }
-        self.ended_ns = now_ns;
-    }
-
-    /// Takes in what there is of a stretch that goes on, and begins to measure where none was measured.
-    fn reads(&mut self, now_ns: u64, clock: impl Fn() -> Option<u64>) {
-        self.ends(now_ns, &clock);
-        self.since = clock().map(|cpu_ns| (now_ns, cpu_ns));
-    }
-
-    fn take(&mut self) -> Got {
-        std::mem::take(&mut self.got)
-    }
-}
-
-/// The least part of its time that a PE counts as getting.
-const PART_MIN: f64 = 1e-3;
-
-/// Processor time that the calling thread has used.
-pub(super) fn processor_ns() -> Option<u64> {
-    let used = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
-    u64::try_from(Duration::from(used).as_nanos()).ok()
 }
 
 /// What a look at the clock takes, the least of some.
@@ -563,35 +500,8 @@ mod tests {
         });
     }
 
-    #[test]
-    fn what_the_system_takes_away_is_seen_and_is_no_load() {
-        let mut processor = Processor::default();
-        // Half of the time of two long stretches; a short one is not looked at.
-        processor.begins(100_000, || Some(0));
-        processor.ends(1_100_000, || Some(500_000));
-        processor.begins(1_100_010, || panic!("work comes in bits"));
-        processor.ends(1_100_500, || panic!("nothing was begun"));
-        processor.begins(2_000_000, || Some(500_000));
-        processor.reads(3_000_000, || Some(1_000_000));
-        assert_eq!(processor.take().part(), Some(0.5));
-        assert_eq!(processor.take().part(), None);
-        processor.ends(4_000_000, || Some(2_000_000));
-        assert_eq!(processor.take().part(), Some(1.0), "the stretch went on");
-        // Of the next millisecond the PE sleeps for three quarters because of its share, and computes in the rest.
-        processor.begins(5_000_000, || Some(2_000_000));
-        processor.held_back(750_000);
-        processor.ends(6_000_000, || Some(2_250_000));
-        let got = processor.take();
-        assert_eq!(
-            (got.part(), got.part_awake()),
-            (Some(0.25), Some(1.0)),
-            "its chares are not a quarter as heavy"
-        );
-        let mut got = Got { wall_ns: GOT_MIN_NS / 2, cpu_ns: 1000, held_ns: 0 };
-        assert_eq!(got.take_part(), None, "a slice that came late");
-        got += Got { wall_ns: GOT_MIN_NS, cpu_ns: GOT_MIN_NS, held_ns: 0 };
-        assert!(got.take_part().is_some_and(|part| part > 0.6), "it was kept");
-        assert_eq!(got.take_part(), None);
+    fn once(took_ns: u64) -> Timed {
+        Timed { took_ns, stands_for: 1 }
     }
 
     #[test]
@@ -602,7 +512,7 @@ mod tests {
         loads.say((1000, (700, 300)), &said, traffic, mobility, |_| 0);
         loads.begin((9000, (8500, 400)), &said);
         assert!(!said.is_new() && !loads.is_due(9000 + EVERY_NS - 1));
-        loads.worked(element(0), 300);
+        loads.worked(element(0), once(300));
         loads.say((9600, (8800, 450)), &said, traffic, mobility, |_| 0);
         let told = said.take(PeId(0), None);
         assert_eq!(told.wall_ns, 600);
@@ -612,8 +522,8 @@ mod tests {
     #[test]
     fn what_was_said_is_taken_once_and_says_who_has_left() {
         let (mut loads, said) = (Loads::new(true, 20), Said::default());
-        loads.worked(element(0), 300);
-        loads.worked(element(1), 100);
+        loads.worked(element(0), once(300));
+        loads.worked(element(1), once(100));
         loads.remains(element(1), 2.5);
         [-1.0, f64::NAN, f64::INFINITY].into_iter().for_each(|units| loads.remains(element(1), units));
         loads.departed(element(1), 77);
@@ -657,15 +567,15 @@ mod tests {
         };
         for serial in 0..10_000 {
             loads.made(single(serial));
-            loads.worked(single(serial), 1);
+            loads.worked(single(serial), once(1));
             loads.ended(single(serial));
         }
         assert!(loads.of.is_empty());
         [10_000, 10_001, 10_002].into_iter().for_each(|serial| loads.made(single(serial)));
-        loads.worked(single(10_000), 5_000);
-        loads.worked(single(10_001), 5_000);
+        loads.worked(single(10_000), once(5_000));
+        loads.worked(single(10_001), once(5_000));
         say(&mut loads, 20_000);
-        loads.worked(single(10_000), 1);
+        loads.worked(single(10_000), once(1));
         loads.ended(single(10_000));
         say(&mut loads, 21_000);
         let sum = |told: &PeLoads| told.fixed_ns + told.chares.iter().map(|chare| chare.cpu_ns).sum::<u64>();

@@ -15,6 +15,7 @@ pub mod moving;
 mod on_core;
 mod parked;
 mod points;
+mod processor;
 pub mod queue;
 mod recent;
 mod ring;

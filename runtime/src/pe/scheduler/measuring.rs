@@ -5,7 +5,7 @@ use crate::codec::ControlToLauncher;
 use crate::envelope::Payload;
 use crate::monitor::wire::PeState;
 use crate::object::{KernelCall, PupError};
-use crate::pe::loads::processor_ns;
+use crate::pe::processor::processor_ns;
 use crate::pe::share::Share;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Scheduler {
         let node = Arc::clone(&self.pe.node);
         self.switch(PeState::Asleep);
         node.pes().measuring().wait();
-        self.share.rested(node.now_ns());
+        self.share.begins_anew(node.now_ns());
         self.switch(PeState::Init);
         let count = (budget_ms / STRETCH_MIN_MS).clamp(1, STRETCHES_MAX);
         let budget = Duration::from_millis(u64::from(budget_ms));
@@ -87,15 +87,15 @@ impl Scheduler {
 
     /// Sleeps for what is owed to the owner of the core, if that is at least `piece`.
     pub(super) fn pay_back(&mut self, piece: Duration) {
-        let Some(due) = self.share.due(piece) else { return };
+        let Some(due) = self.share.due(piece, processor_ns) else { return };
         let state = self.pe.account().state();
         self.switch(PeState::Throttled);
         let began_ns = self.pe.account().switched_ns();
         std::thread::sleep(due);
         self.switch(state);
-        let rested_ns = self.pe.account().switched_ns();
-        self.share.rested(rested_ns);
-        self.pe.loads.held_back(rested_ns.saturating_sub(began_ns));
+        let awake_ns = self.pe.account().switched_ns();
+        self.share.slept(began_ns, awake_ns);
+        self.pe.loads.held_back(awake_ns.saturating_sub(began_ns));
     }
 
     /// Units of work per second over a stretch of time, with what is owed to the owner of the core paid.

@@ -29,7 +29,7 @@ impl Scheduler {
         if many.is_none()
             && let (Some(collection), Some(index)) = (collection, element)
         {
-            self.pe.loads.worked(ElementId { collection, index }, timed.all_ns());
+            self.pe.loads.worked(ElementId { collection, index }, timed);
         }
         let account = self.pe.account();
         if let Some(ran) = account.running() {
