@@ -1,4 +1,4 @@
-//! A list cut into pieces of which the longest takes as short a time as it can.
+//! A list cut into pieces of which the longest takes as short a time as it can, and the others are as even as they can be.
 
 /// Who gets a piece: how much of it fits into the time that all would take if the list could be cut anywhere, and how much
 /// more with each second more. The former together are as much as the list.
@@ -8,9 +8,9 @@ pub(super) struct Taker {
     pub(super) speed: f64,
 }
 
-/// Bounds as near to these as they can be so that no other way to cut the list into pieces of neighbours, one for each taker in
-/// order, has a shorter longest piece. The nearest bounds alone leave a PE with a chare more, and its neighbour with one less,
-/// wherever loads that are alike were measured a little apart.
+/// Bounds near to these so that no other way to cut the list into pieces of neighbours, one for each taker in order, has a shorter
+/// longest piece. The nearest bounds alone leave a PE with a chare more, and its neighbour with one less, wherever loads that are
+/// alike were measured a little apart. Of all bounds around them that do, it is those that are the most even.
 ///
 /// The time is found by bisection, and how early and how late each bound may be at that time from both ends (the probe of
 /// A. Pınar and C. Aykanat, "Fast optimal load balancing algorithms for 1D partitioning", J. Parallel Distrib. Comput. 64,
@@ -37,12 +37,15 @@ pub(super) fn shortest(bounds: &[u64], costs: &[u64], takers: &[Taker]) -> Vec<u
         let first = earliest[at + 1].max(begin);
         found.push(bounds[at + 1].clamp(first, last.max(first)));
     }
-    found
+    list.most_even(&found, enough)
 }
 
 /// In each the time is known twice as well, of how much longer the bounds take that were given than if the list could be cut
 /// anywhere.
 const BISECTIONS: usize = 40;
+
+/// Bounds are tried so many places before and behind those that are known.
+const AROUND: u64 = 4;
 
 struct List<'a> {
     /// What all before each place cost.
@@ -88,6 +91,42 @@ impl<'a> List<'a> {
         bounds.reverse();
         bounds
     }
+
+    /// Of all bounds around these that leave each taker with no more than there is room for in that time, those with the least
+    /// sum of the squares of times, each as often as its taker is fast.
+    fn most_even(&self, bounds: &[u64], more_s: f64) -> Vec<u64> {
+        let all = self.sums.len() as u64 - 1;
+        let around = |at: usize| {
+            let is_end = at == 0 || at == self.takers.len();
+            let by = if is_end { 0 } else { AROUND };
+            (bounds[at].saturating_sub(by)..=(bounds[at] + by).min(all)).collect::<Vec<u64>>()
+        };
+        // Of each place of a bound the least sum of all before it, and the place of the bound before with which it has that.
+        let mut ways: Vec<Vec<(u64, f64, usize)>> = vec![vec![(0, 0.0, 0)]];
+        for (at, taker) in self.takers.iter().enumerate() {
+            let before = &ways[at];
+            let most = Self::most(taker, more_s);
+            let best = |end: u64| {
+                let begins = before.iter().enumerate().filter(|(_, (begin, ..))| *begin <= end);
+                let sums = begins.filter_map(|(from, (begin, sum, _))| {
+                    let cost = self.sums[end as usize] - self.sums[*begin as usize];
+                    let above = cost as f64 - taker.room;
+                    (cost <= most).then_some((end, sum + above * above / taker.speed, from))
+                });
+                sums.min_by(|one, other| one.1.total_cmp(&other.1))
+            };
+            ways.push(around(at + 1).into_iter().filter_map(best).collect());
+        }
+        let Some(mut at) = ways[self.takers.len()].first().map(|_| 0) else { return bounds.to_vec() };
+        let mut found: Vec<u64> = Vec::with_capacity(ways.len());
+        for way in ways.iter().rev() {
+            let (bound, _, from) = way[at];
+            found.push(bound);
+            at = from;
+        }
+        found.reverse();
+        found
+    }
 }
 
 #[cfg(test)]
@@ -113,11 +152,13 @@ mod tests {
     #[test]
     fn loads_that_were_measured_a_little_apart_are_shared_out_as_equals() {
         let mut random = crate::balance::random::Random::new(1);
-        for (count, pes) in [(128, 16), (128, 8), (144, 16), (144, 24)] {
-            let costs: Vec<u64> = (0..count).map(|_| 100_000 + random.below(10_000)).collect();
+        for (count, pes) in [128, 144].into_iter().flat_map(|count| (4..=32).map(move |pes| (count, pes))) {
+            let costs: Vec<u64> = (0..count).map(|_| 100_000 + random.below(5_000)).collect();
             let speeds = vec![1.0; pes];
             let found = shortest(&cut(count, &costs, &speeds), &costs, &takers(&costs, &speeds));
-            assert!(found.windows(2).all(|piece| piece[1] - piece[0] == (count / pes) as u64), "{found:?}");
+            let (few, many) = (count / pes, count.div_ceil(pes));
+            let mut counts = found.windows(2).map(|piece| (piece[1] - piece[0]) as usize);
+            assert!(counts.all(|count| (few..=many).contains(&count)), "{count} for {pes}: {found:?}");
         }
     }
 
@@ -141,6 +182,31 @@ mod tests {
             let best = best.fold(f64::INFINITY, f64::min);
             // Times are sums of whole numbers over a speed, which is rounded.
             prop_assert!(longest(&found, &costs, &speeds) <= best + 1e-9 * (1.0 + best), "{found:?}: {best}");
+        }
+
+        #[test]
+        fn no_other_bounds_with_such_a_longest_piece_are_more_even(
+            costs in prop::collection::vec(0u64..1000, 1..=AROUND as usize),
+            speeds in prop::collection::vec(0.25f64..4.0, 3),
+        ) {
+            let near = cut(costs.len(), &costs, &speeds);
+            let found = shortest(&near, &costs, &takers(&costs, &speeds));
+            let most = longest(&found, &costs, &speeds) * (1.0 + 1e-12);
+            let squares = |bounds: &[u64]| -> f64 {
+                let pieces = bounds.windows(2).zip(&speeds);
+                let squares = pieces.map(|(piece, speed)| {
+                    let cost = costs[piece[0] as usize..piece[1] as usize].iter().sum::<u64>() as f64;
+                    cost * cost / speed
+                });
+                squares.sum()
+            };
+            let end = costs.len() as u64;
+            let all = (0..=end).flat_map(|one| (one..=end).map(move |other| [0, one, other, end]));
+            let least = all
+                .filter(|bounds| longest(bounds, &costs, &speeds) <= most)
+                .map(|bounds| squares(&bounds))
+                .fold(f64::INFINITY, f64::min);
+            prop_assert!(squares(&found) <= least * (1.0 + 1e-9) + 1e-9, "{found:?}: {least}");
         }
     }
 }
