@@ -1,9 +1,6 @@
 //! What the values of checkpoints are known by: the checksums of their chunks. Whoever has them computes these, and need not
 //! send what a folder has already.
 
-#[cfg(target_arch = "x86_64")]
-mod pairs;
-
 use crate::buffer::{Buffer, Unwritten};
 use crate::payload::Packed;
 use ring::digest::{SHA256, digest};
@@ -18,12 +15,17 @@ pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 /// Values up to this length are inside their table: a chunk of their own would cost a twentieth of it and more.
 pub(crate) const INSIDE_MAX_BYTES: usize = 1 << 10;
 
-/// The SHA-256 of some bytes.
+/// The BLAKE3 of some bytes, or their SHA-256 in what was written before version 3 of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Digest(pub(crate) [u8; 32]);
 
 impl Digest {
     pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// What it was before version 3.
+    pub(crate) fn sha256(bytes: &[u8]) -> Self {
         let mut digest32 = [0; 32];
         digest32.copy_from_slice(digest(&SHA256, bytes).as_ref());
         Self(digest32)
@@ -32,18 +34,7 @@ impl Digest {
 
 /// The digests of the chunks of a value.
 fn digests_of(bytes: &[u8]) -> Vec<Digest> {
-    let (whole, rest) = bytes.as_chunks::<CHUNK_BYTES>();
-    let (pairs, single) = whole.as_chunks();
-    let single = single.iter().map(<[_; _]>::as_slice).chain((!rest.is_empty()).then_some(rest));
-    pairs.iter().flat_map(|[one, other]| of_two([one, other])).chain(single.map(Digest::of)).collect()
-}
-
-fn of_two(chunks: [&[u8; CHUNK_BYTES]; 2]) -> [Digest; 2] {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(digests) = pairs::digests(chunks) {
-        return digests.map(Digest);
-    }
-    chunks.map(|chunk| Digest::of(chunk))
+    bytes.chunks(CHUNK_BYTES).map(Digest::of).collect()
 }
 
 impl fmt::Display for Digest {
@@ -188,38 +179,5 @@ impl Digests {
         let digested = before.map_or_else(|| Digested::of(buffer.bytes()), |(_, digested)| digested.clone());
         self.attachments.insert(address, (Unwritten::of(buffer), digested.clone()));
         digested
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chunks_that_are_hashed_two_at_a_time_have_the_digests_of_each() {
-        for bytes in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES, 5 * CHUNK_BYTES + 77] {
-            // No two chunks are alike.
-            let mut value: Vec<u8> =
-                (0..bytes as u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8).collect();
-            for _ in 0..8 {
-                let each: Vec<Digest> = value.chunks(CHUNK_BYTES).map(Digest::of).collect();
-                assert_eq!(digests_of(&value), each, "{bytes} bytes");
-                // Another bit each time, in another chunk.
-                let at = value.len() / 3;
-                value.get_mut(at..).into_iter().flatten().take(1).for_each(|byte| *byte ^= 0x40);
-                value.rotate_left(at);
-            }
-        }
-        let ones = vec![0xff; 2 * CHUNK_BYTES];
-        assert_eq!(digests_of(&ones), [Digest::of(&ones[..CHUNK_BYTES]); 2]);
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[test]
-    fn two_at_a_time_is_what_this_processor_does_if_it_can() {
-        let chunks = [&[1; CHUNK_BYTES], &[2; CHUNK_BYTES]];
-        let at_once = pairs::digests(chunks);
-        assert_eq!(at_once.is_some(), is_x86_feature_detected!("sha") && is_x86_feature_detected!("sse4.1"));
-        at_once.iter().for_each(|digests| assert_eq!(*digests, chunks.map(|chunk| Digest::of(chunk).0)));
     }
 }

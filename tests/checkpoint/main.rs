@@ -265,7 +265,7 @@ fn runs_that_other_kinds_of_machines_saved_go_on_here_to_the_same_bits() {
         assert!(converted.code == 0 && converted.stdout.ends_with(&sentence), "{converted:?}");
         let manifest =
             fs::read_to_string(folder.join(format!("{new}/generation-000001/MANIFEST.json"))).unwrap();
-        assert!(manifest.contains("\"version\":2,\"generation\":1,"), "{manifest}");
+        assert!(manifest.contains("\"version\":3,\"generation\":1,"), "{manifest}");
         assert!(
             result(&format!("restart {new} --speed equal --quiet")) == whole,
             "{name}: other bits once it was converted"
@@ -274,8 +274,9 @@ fn runs_that_other_kinds_of_machines_saved_go_on_here_to_the_same_bits() {
 }
 
 /// A search that version 0.1.0 saved by a snapshot: with a subproblem that waits, messages that came late, sums that are not
-/// complete, a shared variable with its type, and chunks that are compressed.
+/// complete, a shared variable with its type, and chunks that are compressed; in version 2 of the format, and converted to version 3.
 const GOLDEN_SEARCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden-search");
+const GOLDEN_SEARCH_3: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/checkpoint/golden-search-3");
 
 #[test]
 fn a_search_that_was_saved_with_all_kinds_of_records_goes_on_to_the_same_bits() {
@@ -286,22 +287,30 @@ fn a_search_that_was_saved_with_all_kinds_of_records_goes_on_to_the_same_bits() 
         fs::read(folder.join("set.txt")).unwrap()
     };
     local_nodes(folder, &[2, 1]);
-    let shown = metachare(folder, &format!("checkpoint show {GOLDEN_SEARCH} --json"));
-    let shown: Value = serde_json::from_str(&shown).unwrap();
-    let types: Vec<_> = shown["types"].as_array().unwrap().iter().map(|of| of["name"].clone()).collect();
-    let all = ["Placer", "Subproblem", "PE", "late", "collection", "loads", "sum", "variable", "driver"];
-    assert!(all.iter().all(|name| types.contains(&Value::from(*name))), "{types:?}");
+    let mut values = Vec::new();
+    for golden in [GOLDEN_SEARCH, GOLDEN_SEARCH_3] {
+        let shown = metachare(folder, &format!("checkpoint show {golden} --json"));
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let types: Vec<_> = shown["types"].as_array().unwrap().iter().map(|of| of["name"].clone()).collect();
+        let all = ["Placer", "Subproblem", "PE", "late", "collection", "loads", "sum", "variable", "driver"];
+        assert!(all.iter().all(|name| types.contains(&Value::from(*name))), "{types:?}");
+        assert!(
+            shown["stored_bytes"].as_u64() < shown["bytes"].as_u64(),
+            "some of it is compressed: {shown}"
+        );
+        values.push(values_of(run(METACHARE, &["checkpoint", "show", golden, "--values", "--json"], folder)));
+        assert_eq!(values.last(), Some(&values_of(run("python3", &[READER, golden], folder))));
+    }
+    assert_eq!(values[0], values[1]);
     let whole =
         result("run mis --vertices 130 --density 0.15 --deterministic --out set.txt --speed equal --quiet");
-    for (number, pes) in [&[2, 1][..], &[1, 1, 1], &[4]].into_iter().enumerate() {
+    let goes_on = [(&[2, 1][..], GOLDEN_SEARCH_3), (&[1, 1, 1], GOLDEN_SEARCH), (&[4], GOLDEN_SEARCH_3)];
+    for (number, (pes, golden)) in goes_on.into_iter().enumerate() {
         local_nodes(folder, pes);
         fs::remove_file(folder.join("set.txt")).unwrap();
-        let words = format!("restart {GOLDEN_SEARCH} --checkpoint others-{number} --speed equal --quiet");
+        let words = format!("restart {golden} --checkpoint others-{number} --speed equal --quiet");
         assert!(result(&words) == whole, "another set on {pes:?}");
     }
-    let own = values_of(run(METACHARE, &["checkpoint", "show", GOLDEN_SEARCH, "--values", "--json"], folder));
-    let others = values_of(run("python3", &[READER, GOLDEN_SEARCH], folder));
-    assert_eq!(own, others);
 }
 
 /// As the example sends them: each block of 16 by 16 its edges to those beside it, in every step.

@@ -6,10 +6,8 @@ Prints a line of JSON for each record: kind, pe, type, collection, index, length
 attachment, and its value where its shape is known. Ends with 1 and a sentence if anything is not what was written.
 """
 
-import hashlib
-import json
-import struct
-import sys
+import ctypes, hashlib, json, struct, sys
+from blake3 import blake3
 from pathlib import Path
 
 PLACE = "IQIB32s"
@@ -27,8 +25,11 @@ def need(is_so, file, what):
         raise Damaged(f"{file}: {what}")
 
 
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
+def unzstd(data, length, file):
+    out, library = ctypes.create_string_buffer(length), ctypes.CDLL("libzstd.so.1")  # Systems have it for their packages.
+    done = library.ZSTD_decompress(out, ctypes.c_size_t(length), data, ctypes.c_size_t(len(data)))
+    need(done == length, file, "what is compressed has another length")
+    return out.raw
 
 
 class Fields:
@@ -116,41 +117,42 @@ class Generation:
     def __init__(self, root, number):
         self.root = root
         text = (file := self.file(number, "MANIFEST.json")).read_bytes()
-        line = f"{sha256(text)}  MANIFEST.json\n".encode()
-        need(self.file(number, "COMMIT").read_bytes() == line, file, "COMMIT says something else")
+        lines = [f"{sum(text).hexdigest()}  MANIFEST.json\n".encode() for sum in (blake3, hashlib.sha256)]
+        need(self.file(number, "COMMIT").read_bytes() in lines, file, "COMMIT says something else")
         self.manifest = json.loads(text)
-        of = self.manifest["format"], self.manifest["version"] in (1, 2)
-        need(of == ("metachare checkpoint", True), file, "it is of something else, or another version")
-        need(self.manifest["generation"] == number, file, "it is of another generation")
+        of = [self.manifest[key] for key in ("format", "version", "generation")]
+        is_known = of in (["metachare checkpoint", version, number] for version in (1, 2, 3))
+        need(is_known, file, "it is of something else, another version or another generation")
         self.lengths = {one["generation"]: one["bytes"] for one in self.manifest["chunk_files"]}
         for path, length in ((self.file(generation, "chunks"), length) for generation, length in self.lengths.items()):
             need(path.stat().st_size == length, path, "it has another length than was written")
         self.index = self.file(number, "index")
-        data, expected = self.index.read_bytes(), self.manifest["index"]
-        need((len(data), sha256(data)) == (expected["bytes"], expected["sha256"]), self.index, "its checksum is wrong")
+        data, said = self.index.read_bytes(), self.manifest["index"]
+        found = {"bytes": len(data), "blake3": blake3(data).hexdigest(), "sha256": hashlib.sha256(data).hexdigest()}
+        need(len(said) == 2 and said.items() <= found.items(), self.index, "its checksum is wrong")
         fields = Fields(data, self.index)
         need(fields.take(8) == b"\x93mcckp\r\n", self.index, "it does not begin as an index does")
         version, self.chunk_length, count = fields.numbers("IIQ")
-        need(version in (1, 2) and 1 <= self.chunk_length <= 64 << 20, self.index, "its header is wrong")
+        need(version in (1, 2, 3) and 1 <= self.chunk_length <= 64 << 20, self.index, "its header is wrong")
         self.tables = [(*fields.numbers("BII"), fields.numbers(PLACE)) for _ in range(count)]
         fields.end()
 
     def file(self, generation, name):
         return self.root / f"generation-{generation:06}" / name
 
-    def chunk(self, place):
+    def chunk(self, place, length=None):
         generation, offset, stored, codec, digest = place
-        file = self.file(generation, "chunks")
-        need(codec in (0, 1), file, "it is stored in an unknown way")
+        file, sum = self.file(generation, "chunks"), blake3 if codec > 1 else hashlib.sha256
+        need(codec in ((0, 1, 2, 3) if length else (0, 2)), file, "it is stored in an unknown way")
         need(offset + stored <= self.lengths.get(generation, 0), file, "a chunk would be beyond its end")
         with open(file, "rb") as opened:
             opened.seek(offset)
             data = opened.read(stored)
-        if codec == 1:
-            data, ending = data[:-8], data[-8:]
-            need(hashlib.sha256(data).digest()[:8] == ending, file, f"what is compressed at {offset} is damaged")
-            data = Fields(data, file).expand()
-        need(hashlib.sha256(data).digest() == digest, file, f"the checksum of the chunk at {offset} is wrong")
+        if codec in (1, 3):
+            need(sum(data[:-8]).digest()[:8] == data[-8:], file, f"what is compressed at {offset} is damaged")
+            data = unzstd(data[:-8], length, file) if codec == 3 else Fields(data[:-8], file).expand()
+        is_right = sum(data).digest() == digest and length in (None, len(data))
+        need(is_right, file, f"the checksum or length of the chunk at {offset} is wrong")
         return data
 
     def value(self, fields):
@@ -158,9 +160,7 @@ class Generation:
         need(mark in (0, 1), fields.file, "a value is marked in an unknown way")
         data = bytearray(fields.take(length) if mark == 0 else b"")
         for start in range(0, length * mark, self.chunk_length):
-            chunk = self.chunk(fields.numbers(PLACE))
-            need(len(chunk) == min(self.chunk_length, length - start), fields.file, "a chunk has a wrong length")
-            data += chunk
+            data += self.chunk(fields.numbers(PLACE), min(self.chunk_length, length - start))
         return bytes(data)
 
     def records(self):
@@ -182,7 +182,7 @@ def main(root, number=None):
     shapes |= {("node", one["id"]): one["shape"] for one in generation.manifest.get("variables", ())}
     counted = [0, 0]
     for record, values in generation.records():
-        record["values"] = [[len(value), sha256(value)] for value in values]
+        record["values"] = [[len(value), hashlib.sha256(value).hexdigest()] for value in values]
         counted = [counted[0] + 1, counted[1] + sum(map(len, values))]
         of_one = shapes.get((record["kind"], record["collection"]), "opaque")
         if (shape := shapes.get((record["kind"], record["type"]), of_one)) != "opaque":

@@ -261,7 +261,8 @@ fn saved(bed: &Bed) -> PathBuf {
     let dir = bed.path().join("saved");
     let mut writer = Store::create(&dir).expect("a folder").begin(About::default()).expect("a checkpoint");
     for n in 0..5u32 {
-        let array: Vec<u32> = (0..20_000).map(|k| k * 5 + n * 1_000_003).collect();
+        // No chunk of it is shorter compressed.
+        let array: Vec<u32> = (0..20_000).map(|k| (k + n * 1_000_003).wrapping_mul(0x9e37_79b9)).collect();
         let packed = Packed { body: vec![1].into(), attachments: vec![Buffer::from_slice(&array)] };
         let (kind, type_name) = (Kind::Chare, "Block".into());
         let record = Record { kind, pe: 0, type_name, collection: 1, index: [n, 0, 0], packed };

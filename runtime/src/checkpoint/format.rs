@@ -1,6 +1,6 @@
 //! The bytes of tables and of the index, as `FORMAT.md` specifies them. All numbers are little-endian.
 
-use super::codec::{Codec, expand};
+use super::codec::Codec;
 use super::record::{Kind, Record};
 use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 /// What the manifest says the folder is.
 pub(super) const NAME: &str = "metachare checkpoint";
 /// Version of the format, and the oldest that is read. Before 2 no chunk was compressed.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 pub(super) const OLDEST: u32 = 1;
+/// Before this version all checksums were SHA-256.
+pub(super) const BLAKE3_SINCE: u32 = 3;
 /// The first bytes of every index; not text, and changed by what changes the ends of lines.
 pub(super) const MAGIC: [u8; 8] = *b"\x93mcckp\r\n";
 
@@ -39,21 +41,20 @@ pub(super) struct Place {
 impl Place {
     /// Whether a chunk can have these lengths; before that is known no memory is taken for it.
     pub(super) fn can_be(&self) -> bool {
-        match self.codec {
-            Codec::Plain => self.bytes == self.stored_bytes,
-            Codec::Lz4 => self.stored_bytes < self.bytes && self.bytes <= CHUNK_MAX_BYTES,
+        if self.codec.is_plain() {
+            self.bytes == self.stored_bytes
+        } else {
+            self.stored_bytes < self.bytes && self.bytes <= CHUNK_MAX_BYTES
         }
     }
 
     /// Whether that is what is stored there.
     pub(super) fn is_of(&self, stored: &[u8]) -> bool {
-        match self.codec {
-            Codec::Plain => Digest::of(stored) == self.digest,
-            Codec::Lz4 => {
-                let mut own = vec![0; self.bytes as usize];
-                expand(stored, &mut own) && Digest::of(&own) == self.digest
-            }
+        if self.codec.is_plain() {
+            return self.codec.digest(stored) == self.digest;
         }
+        let mut own = vec![0; self.bytes as usize];
+        self.codec.expand(stored, &mut own) && self.codec.digest(&own) == self.digest
     }
 }
 
@@ -280,7 +281,7 @@ impl<'a> Bytes<'a> {
     fn place(&mut self, bytes: Option<u32>) -> Result<Place, Malformed> {
         let (generation, offset, stored_bytes) = (self.u32()?, self.u64()?, self.u32()?);
         let number = self.u8()?;
-        let codec = Codec::of_number(number).filter(|codec| *codec == Codec::Plain || bytes.is_some());
+        let codec = Codec::of_number(number).filter(|codec| codec.is_plain() || bytes.is_some());
         let codec = codec.ok_or(Malformed::Codec(number))?;
         let digest = Digest(self.array()?);
         let bytes = bytes.unwrap_or(stored_bytes);

@@ -131,12 +131,37 @@ impl Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileSum {
     pub(super) bytes: u64,
-    pub(super) sha256: String,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+/// A checksum as hexadecimal text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sum {
+    Blake3(String),
+    /// Before version 3.
+    Sha256(String),
 }
 
 impl FileSum {
     pub(super) fn of(contents: &[u8]) -> Self {
-        Self { bytes: contents.len() as u64, sha256: Digest::of(contents).to_string() }
+        Self { bytes: contents.len() as u64, sum: Sum::Blake3(Digest::of(contents).to_string()) }
+    }
+
+    /// Whether it is the length and checksum of these.
+    pub(super) fn is_of(&self, contents: &[u8]) -> bool {
+        let digest = match self.sum {
+            Sum::Blake3(_) => Digest::of(contents),
+            Sum::Sha256(_) => Digest::sha256(contents),
+        };
+        self.bytes == contents.len() as u64 && digest.to_string() == self.text()
+    }
+
+    /// The checksum; whether it can be one, nobody has asked.
+    pub(super) fn text(&self) -> &str {
+        let (Sum::Blake3(text) | Sum::Sha256(text)) = &self.sum;
+        text
     }
 }
 

@@ -1,10 +1,11 @@
 //! One generation, as it is read.
 
-use super::codec::{Codec, expand};
 use super::error::{Damage, ReadError};
 use super::files::{self, Files, committed};
-use super::format::{Index, Malformed, NAME, OLDEST, Place, Row, TableEntry, VERSION, Value, read_table};
-use super::manifest::{About, ChunkFile, FileSum, Manifest, Overview, SavedType, SavedVariable};
+use super::format::{
+    BLAKE3_SINCE, Index, Malformed, NAME, OLDEST, Place, Row, TableEntry, VERSION, Value, read_table,
+};
+use super::manifest::{About, ChunkFile, Manifest, Overview, SavedType, SavedVariable};
 use super::record::{Kind, Record};
 use crate::buffer::Buffer;
 use crate::digest::Digest;
@@ -19,9 +20,16 @@ use std::path::{Path, PathBuf};
 
 const WRONG_CHECKSUM: &str = "the checksum of a chunk is wrong";
 
-/// What `COMMIT` says of a manifest: what the program `sha256sum` would.
-pub(super) fn commit_line(manifest: &[u8]) -> String {
-    format!("{}  MANIFEST.json\n", Digest::of(manifest))
+/// What `COMMIT` says of a manifest of that version of the format: what the program `b3sum` would, and before version 3
+/// `sha256sum`.
+pub(super) fn commit_line(version: u32, manifest: &[u8]) -> String {
+    let digest = if version < BLAKE3_SINCE { Digest::sha256(manifest) } else { Digest::of(manifest) };
+    format!("{digest}  MANIFEST.json\n")
+}
+
+/// Whether that is what `COMMIT` says of a manifest of some version.
+pub(super) fn is_committed_by(manifest: &[u8], commit: &[u8]) -> bool {
+    [VERSION, OLDEST].iter().any(|version| commit == commit_line(*version, manifest).as_bytes())
 }
 
 /// A generation that was committed. Its files stay readable as long as this is there, also if it is removed meanwhile.
@@ -94,7 +102,7 @@ impl Saved {
             return Err(Damage::new(&files.manifest, what).into());
         }
         let bytes = read_whole(&files.index, Some(manifest.index.bytes))?;
-        if FileSum::of(&bytes) != manifest.index {
+        if !manifest.index.is_of(&bytes) {
             return Err(Damage::new(&files.index, "its checksum is wrong").into());
         }
         let index = Index::read(&bytes).map_err(|error| malformed(&files.index, error, ""))?;
@@ -133,6 +141,11 @@ impl Saved {
             chunks.insert(*generation, file);
         }
         Ok(Self { dir: dir.into(), manifest, manifest_bytes, index, chunks, looks_back: true })
+    }
+
+    /// What `COMMIT` says of it.
+    pub(super) fn commit_line(&self) -> String {
+        commit_line(self.manifest.version, &self.manifest_bytes)
     }
 
     /// Where its manifest is.
@@ -318,15 +331,14 @@ impl Saved {
     }
 
     fn fill(&self, file: &File, place: &Place, out: &mut [u8]) -> Result<(), Trouble> {
-        let is_whole = match place.codec {
-            Codec::Plain => {
-                let path = || Files::of(&self.dir, place.generation).chunks;
-                file.read_exact_at(out, place.offset).map_err(|error| unread(&path(), error))?;
-                true
-            }
-            Codec::Lz4 => expand(&self.read_stored(file, place)?, out),
+        let is_whole = if place.codec.is_plain() {
+            let path = || Files::of(&self.dir, place.generation).chunks;
+            file.read_exact_at(out, place.offset).map_err(|error| unread(&path(), error))?;
+            true
+        } else {
+            place.codec.expand(&self.read_stored(file, place)?, out)
         };
-        if is_whole && Digest::of(out) == place.digest {
+        if is_whole && place.codec.digest(out) == place.digest {
             return Ok(());
         }
         Err(self.damage(place, WRONG_CHECKSUM).into())
@@ -451,7 +463,7 @@ struct Format {
 fn read_manifest(files: &Files) -> Result<(Manifest, Vec<u8>), Trouble> {
     let commit = read_whole(&files.commit, None)?;
     let manifest = read_whole(&files.manifest, None)?;
-    if commit != commit_line(&manifest).as_bytes() {
+    if !is_committed_by(&manifest, &commit) {
         let what = "COMMIT beside it says something else: one of the two is damaged";
         return Err(Damage::new(&files.manifest, what).into());
     }

@@ -6,7 +6,7 @@
 //!
 //! The same for a checkpoint that is being written: there the launcher has put a token, by which a node knows that it sees the same.
 
-use super::codec::compress;
+use super::codec::Compressor;
 use super::disk::{Patch as _, SystemFile};
 use super::files::{Files, open};
 use super::saved::Saved;
@@ -74,14 +74,17 @@ impl FindSaved for Sight {
     }
 }
 
-/// Room for what is compressed.
+/// What compresses chunks, and room for one.
 #[derive(Default)]
-struct Stored(Vec<u8>);
+struct Stored {
+    compressor: Compressor,
+    compressed: Vec<u8>,
+}
 
 impl StoreChunks for Stored {
     fn append(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
-        let is_compressed = compress(chunk, &mut self.0);
-        out.extend_from_slice(if is_compressed { &self.0 } else { chunk });
+        let is_compressed = self.compressor.compress(chunk, &mut self.compressed);
+        out.extend_from_slice(if is_compressed { &self.compressed } else { chunk });
         is_compressed
     }
 }

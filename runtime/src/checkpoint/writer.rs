@@ -1,6 +1,6 @@
 //! One generation, as it is written.
 
-use super::codec::{Codec, compress};
+use super::codec::{Codec, Compressor};
 use super::disk::Patch;
 use super::error::WriteError;
 use super::extents::Extents;
@@ -72,6 +72,7 @@ struct Chunks {
     by_nodes_bytes: u64,
     /// The last chunk that each PE has written itself.
     of_pes: BTreeMap<PeId, Place>,
+    compressor: Compressor,
     /// Room for what is compressed.
     compressed: Vec<u8>,
     used: FxHashMap<Digest, KnownChunk>,
@@ -115,6 +116,7 @@ impl Chunks {
             end: 0,
             by_nodes_bytes: 0,
             of_pes: BTreeMap::new(),
+            compressor: Compressor::default(),
             compressed: Vec::new(),
             used: FxHashMap::default(),
             used_bytes: BTreeMap::new(),
@@ -129,7 +131,7 @@ impl Chunks {
         of: Option<PeId>,
         (generation, known): (u32, &Known),
     ) -> io::Result<Place> {
-        let suits = |chunk: &KnownChunk| of.is_some() || chunk.place.codec == Codec::Plain;
+        let suits = |chunk: &KnownChunk| of.is_some() || chunk.place.codec.is_plain();
         if let Some(chunk) = self.used.get(&digest).filter(|chunk| suits(chunk)) {
             return of_length(chunk.place, length);
         }
@@ -184,9 +186,9 @@ impl Chunks {
     /// Writes a chunk; where it begins, its length there, and how it is stored.
     fn store(&mut self, bytes: &[u8], may_compress: bool) -> io::Result<(u64, u32, Codec)> {
         let mut compressed = std::mem::take(&mut self.compressed);
-        let is_compressed = may_compress && compress(bytes, &mut compressed);
+        let is_compressed = may_compress && self.compressor.compress(bytes, &mut compressed);
         let (codec, stored) =
-            if is_compressed { (Codec::Lz4, &compressed[..]) } else { (Codec::Plain, bytes) };
+            if is_compressed { (Codec::Zstd, &compressed[..]) } else { (Codec::Plain, bytes) };
         let stored_bytes = stored.len() as u32;
         let offset = self.append(stored);
         self.compressed = compressed;
@@ -231,7 +233,7 @@ impl Chunks {
 /// The place of a chunk that a PE has written, without what it must be.
 fn of_written(written: &WrittenChunk, generation: u32) -> Place {
     let WrittenChunk { offset, stored_bytes, is_compressed, .. } = *written;
-    let codec = if is_compressed { Codec::Lz4 } else { Codec::Plain };
+    let codec = if is_compressed { Codec::Zstd } else { Codec::Plain };
     Place { generation, offset, stored_bytes, codec, bytes: 0, digest: Digest([0; 32]) }
 }
 
@@ -429,7 +431,7 @@ impl Writer {
         let disk = &self.folder.disk;
         disk.sync_folder(&files.folder).map_err(at(&files.folder))?;
         disk.sync_folder(&self.folder.dir).map_err(at(&self.folder.dir))?;
-        let commit = commit_line(&manifest);
+        let commit = commit_line(VERSION, &manifest);
         self.write_file(&files.uncommitted, commit.as_bytes()).map_err(at(&files.uncommitted))?;
         disk.rename(&files.uncommitted, &files.commit).map_err(at(&files.commit))?;
         disk.sync_folder(&files.folder).map_err(at(&files.folder))?;

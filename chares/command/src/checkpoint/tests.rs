@@ -36,7 +36,9 @@ fn folder() -> tempfile::TempDir {
         let mut writer = store.begin(about).unwrap();
         for n in 0..4u32 {
             let seed = if n == 3 { 10 + step } else { n };
-            let array: Vec<u32> = (0..30_000).map(|k| k * 7 + seed * 1_000_003).collect();
+            // No chunk of it is shorter compressed.
+            let array: Vec<u32> =
+                (0..30_000).map(|k| (k + seed * 1_000_003).wrapping_mul(0x9e37_79b9)).collect();
             let packed =
                 Packed { body: vec![n as u8; 20].into(), attachments: vec![Buffer::from_slice(&array)] };
             let record = Record {

@@ -6,7 +6,7 @@
 
 use super::super::format::{Index, Place, Row, read_table};
 use super::super::manifest::{FileSum, Listed, Manifest};
-use super::super::saved::{Saved, Trouble, commit_line, manifest_of};
+use super::super::saved::{Saved, Trouble, is_committed_by, manifest_of};
 use super::error::CopyError;
 use super::messages::{Copied, Ends, Message, Offer};
 use super::take::take_here;
@@ -67,12 +67,12 @@ struct Piece {
 
 impl Piece {
     fn name(&self) -> String {
-        format!("{PIECES}{}", self.sum.sha256)
+        format!("{PIECES}{}", self.sum.text())
     }
 
     fn can_be(&self) -> bool {
         let is_digit = |letter: &u8| matches!(letter, b'0'..=b'9' | b'a'..=b'f');
-        let name = self.sum.sha256.as_bytes();
+        let name = self.sum.text().as_bytes();
         name.len() == 64 && name.iter().all(is_digit) && self.sum.bytes <= OBJECT_MAX_BYTES
     }
 
@@ -96,7 +96,7 @@ pub fn push_to_objects(
     mut tell: impl FnMut(u64, u64),
 ) -> Result<Copied, CopyError> {
     let generation = saved.generation();
-    let commit = commit_line(saved.manifest_bytes());
+    let commit = saved.commit_line();
     let commit_name = name_of(generation, "COMMIT");
     let before = objects.get(&commit_name, OBJECT_MAX_BYTES)?;
     if before.as_ref().is_some_and(|before| before != commit.as_bytes()) {
@@ -212,7 +212,7 @@ fn generations(objects: &mut dyn Objects) -> Result<BTreeSet<u32>, Failure> {
 fn manifest(objects: &mut dyn Objects, number: u32) -> Result<Bytes, CopyError> {
     let mut file = |file: &str| fetch(objects, &name_of(number, file), OBJECT_MAX_BYTES);
     let [commit, manifest] = [file("COMMIT")?, file("MANIFEST.json")?];
-    if commit == commit_line(&manifest).as_bytes() {
+    if is_committed_by(&manifest, &commit) {
         Ok(manifest)
     } else {
         Err(damaged(&name_of(number, "MANIFEST.json"), "it is not what COMMIT says"))
@@ -289,7 +289,7 @@ impl Kept {
     fn places(&mut self, objects: &mut dyn Objects) -> Result<Vec<Place>, CopyError> {
         let manifest = read_manifest(self.number, &self.manifest)?;
         let name = name_of(self.number, "index");
-        if FileSum::of(&self.index) != manifest.index {
+        if !manifest.index.is_of(&self.index) {
             return Err(damaged(&name, "its checksum is wrong"));
         }
         let index = Index::read(&self.index).map_err(|error| damaged(&name, &error.to_string()))?;
@@ -318,7 +318,7 @@ impl Kept {
             Some((of, stored)) if of == piece => stored.clone(),
             _ => {
                 let stored = fetch(objects, &piece.name(), piece.sum.bytes)?;
-                if FileSum::of(&stored) != piece.sum {
+                if !piece.sum.is_of(&stored) {
                     return Err(damaged(&piece.name(), "its checksum is wrong"));
                 }
                 self.last = Some((piece.clone(), stored.clone()));

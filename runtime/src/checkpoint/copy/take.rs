@@ -5,8 +5,8 @@ use super::super::error::{Damage, ReadError, WriteError};
 use super::super::files::{Files, committed};
 use super::super::folder::Folder;
 use super::super::format::{Index, Place};
-use super::super::manifest::{FileSum, Manifest};
-use super::super::saved::{Saved, Trouble, commit_line, manifest_of};
+use super::super::manifest::Manifest;
+use super::super::saved::{Saved, Trouble, manifest_of};
 use super::error::CopyError;
 use super::messages::{Copied, Ends, Message, Offer};
 use crate::digest::Digest;
@@ -113,7 +113,7 @@ impl<'a> Taking<'a> {
                 Trouble::Damage(_) => CopyError::Nonsense("its manifest is malformed"),
             })?;
         let files = Files::of(dir, manifest.generation);
-        if FileSum::of(&offer.index) != manifest.index {
+        if !manifest.index.is_of(&offer.index) {
             return Err(CopyError::Nonsense("its index is not that of its manifest"));
         }
         let index = Index::read(&offer.index).map_err(|_| CopyError::Nonsense("its index is malformed"))?;
@@ -270,7 +270,7 @@ impl<'a> Taking<'a> {
             let damage = Damage { path, what };
             return Err(ReadError::Damaged { generation: saved.generation(), damage, before: None }.into());
         }
-        let line = commit_line(&self.offer.manifest);
+        let line = saved.commit_line();
         if fs::read(&files.commit).ok().as_deref() == Some(line.as_bytes()) {
             return Ok(());
         }

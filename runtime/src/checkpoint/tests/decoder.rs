@@ -1,6 +1,6 @@
 //! Bytes that nobody has written: they are refused, and take no memory.
 
-use super::super::codec::{Codec, compress, expand};
+use super::super::codec::{Codec, Compressor};
 use super::super::format::{
     Index, Malformed, OLDEST, Place, Row, TableEntry, VERSION, Value, read_table, write_row,
 };
@@ -41,7 +41,7 @@ fn value(chunk_bytes: u32) -> impl Strategy<Value = Value> {
                 // Some are compressed to any length.
                 let is_compressed = place.offset % 2 == 1 && place.bytes > 1;
                 (place.codec, place.stored_bytes) = match is_compressed {
-                    true => (Codec::Lz4, place.stored_bytes % place.bytes),
+                    true => (Codec::Zstd, place.stored_bytes % place.bytes),
                     false => (Codec::Plain, place.bytes),
                 };
             }
@@ -108,14 +108,21 @@ proptest! {
     ) {
         let bytes: Vec<u8> = words.iter().flat_map(|(byte, count)| vec![*byte; *count]).collect();
         let (mut stored, mut out) = (Vec::new(), vec![0; bytes.len()]);
-        prop_assert!(compress(&bytes, &mut stored) && stored.len() * 4 <= bytes.len() * 3);
+        let expand = |stored: &[u8], out: &mut [u8]| Codec::Zstd.expand(stored, out);
+        prop_assert!(Compressor::default().compress(&bytes, &mut stored) && stored.len() * 4 <= bytes.len() * 3);
         prop_assert!(expand(&stored, &mut out));
         prop_assert_eq!(&out, &bytes);
+        prop_assert!(![Codec::OldPlain, Codec::OldLz4, Codec::Plain].iter().any(|codec| codec.expand(&stored, &mut out)));
         prop_assert!(!expand(&stored, &mut out[1..]) && !expand(&stored, &mut [bytes, vec![0]].concat()));
         let at = flip % (stored.len() * 8);
         stored[at / 8] ^= 1 << (at % 8);
         prop_assert!(!expand(&stored, &mut out));
         prop_assert!(!expand(&noise, &mut vec![0; length]));
+        // Of such bytes the checksum is right.
+        for codec in Codec::ALL {
+            let sum = codec.digest(&noise);
+            let _ = codec.expand(&[&noise, &sum.0[..8]].concat(), &mut vec![0; length]);
+        }
     }
 
     #[test]
@@ -123,6 +130,22 @@ proptest! {
         prop_assert!(Index::read(&bytes).is_err());
         let read = read_table(&bytes, count, 64);
         prop_assert!(read.map_or(true, |rows| rows.len() <= bytes.len()));
+    }
+}
+
+/// What version 2 compressed: three letters, 16 more that begin 3 before their end, and five at the end.
+#[test]
+fn what_was_compressed_before_version_3_is_read() {
+    let block = b"\x3cabc\x03\x00\x50bcabc";
+    let sum = Digest::sha256(block);
+    let mut stored = [&block[..], &sum.0[..8]].concat();
+    let mut out = [0; 24];
+    assert!(Codec::OldLz4.expand(&stored, &mut out) && out == *b"abcabcabcabcabcabcabcabc");
+    assert!(!Codec::Zstd.expand(&stored, &mut out) && !Codec::OldLz4.expand(&stored, &mut out[1..]));
+    for at in 0..stored.len() * 8 {
+        stored[at / 8] ^= 1 << (at % 8);
+        assert!(!Codec::OldLz4.expand(&stored, &mut out), "bit {at}");
+        stored[at / 8] ^= 1 << (at % 8);
     }
 }
 
@@ -140,13 +163,15 @@ fn a_way_of_storing_chunks_that_is_not_known_is_named() {
     let mut bytes = Vec::new();
     write_row(&chare(0, 0, 0), &[Value::Chunks { len_bytes: 97, places: vec![place] }], &mut bytes);
     let at = bytes.len() - 33;
-    for (codec, refused) in [(2, Malformed::Codec(2)), (1, Malformed::Length)] {
+    for (codec, refused) in [(4, Malformed::Codec(4)), (1, Malformed::Length), (3, Malformed::Length)] {
         bytes[at] = codec;
         assert_eq!(read_table(&bytes, 1, 97), Err(refused));
     }
     let table = TableEntry { kind: Kind::Pe, pe: 0, records: 1, place };
     let mut bytes = Index { version: VERSION, chunk_bytes: 97, tables: vec![table] }.write();
     let at = bytes.len() - 33;
-    bytes[at] = 1;
-    assert_eq!(Index::read(&bytes), Err(Malformed::Codec(1)), "tables are never compressed");
+    for codec in [1, 3] {
+        bytes[at] = codec;
+        assert_eq!(Index::read(&bytes), Err(Malformed::Codec(codec)), "tables are never compressed");
+    }
 }
