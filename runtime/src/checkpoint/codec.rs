@@ -13,7 +13,9 @@ use zstd::bulk;
 /// A chunk is stored compressed if that saves one byte in so many. What saves less takes longer to compress than to write.
 const SAVED_PARTS: usize = 4;
 /// So much from the middle of a longer chunk tells whether the rest is tried: what is hardly shorter takes the most time.
-const SAMPLE_BYTES: usize = 4 << 10;
+const SAMPLE_BYTES: usize = 8 << 10;
+/// After so many chunks in a row that it was not worth while for, one in so many is tried: a sample takes a third of a checksum.
+const FAILURES: u32 = 8;
 /// So many bytes of the checksum of what was compressed follow it: other bytes may expand to the same ones.
 const SUM_BYTES: usize = 8;
 const LEVEL: i32 = 1;
@@ -70,11 +72,13 @@ impl Codec {
 pub(super) struct Compressor {
     /// Nothing if there is no memory for it: chunks are stored as they are then.
     zstd: Option<bulk::Compressor<'static>>,
+    /// For how many chunks in a row it was not worth while, or not tried.
+    failures: u32,
 }
 
 impl Default for Compressor {
     fn default() -> Self {
-        Self { zstd: bulk::Compressor::new(LEVEL).ok() }
+        Self { zstd: bulk::Compressor::new(LEVEL).ok(), failures: 0 }
     }
 }
 
@@ -87,8 +91,13 @@ impl fmt::Debug for Compressor {
 impl Compressor {
     /// Puts a chunk compressed into `out`; whether that is worth while.
     pub(super) fn compress(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> bool {
+        let is_tried = self.failures < FAILURES || self.failures.is_multiple_of(FAILURES);
         let sample = bytes.get(bytes.len() / 2..).and_then(|rest| rest.first_chunk::<SAMPLE_BYTES>());
-        if !sample.is_none_or(|sample| self.is_shorter(sample, out)) || !self.is_shorter(bytes, out) {
+        let is_worth_while = is_tried
+            && sample.is_none_or(|sample| self.is_shorter(sample, out))
+            && self.is_shorter(bytes, out);
+        self.failures = if is_worth_while { 0 } else { self.failures.wrapping_add(1) };
+        if !is_worth_while {
             return false;
         }
         let sum = Codec::Zstd.digest(out);

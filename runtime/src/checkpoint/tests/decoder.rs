@@ -133,6 +133,25 @@ proptest! {
     }
 }
 
+/// Noise is not looked at for long, and what follows it is compressed again after seven chunks at most.
+#[test]
+fn of_what_is_not_shorter_compressed_few_chunks_are_tried() {
+    let mut noise = vec![0; 20_000];
+    let mut state = 1_u32;
+    noise.fill_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    for noisy in 0..40 {
+        let (mut compressor, mut out) = (Compressor::default(), Vec::new());
+        assert!((0..noisy).all(|_| !compressor.compress(&noise, &mut out)));
+        let is_compressed: Vec<bool> = (0..20).map(|_| compressor.compress(&[7; 20_000], &mut out)).collect();
+        let first = is_compressed.iter().position(|is| *is).unwrap();
+        assert!(is_compressed[first..].iter().all(|is| *is), "{noisy}: {is_compressed:?}");
+        assert_eq!(first, if noisy < 8 { 0 } else { (8 - noisy % 8) % 8 }, "{noisy}");
+    }
+}
+
 /// What version 2 compressed: three letters, 16 more that begin 3 before their end, and five at the end.
 #[test]
 fn what_was_compressed_before_version_3_is_read() {

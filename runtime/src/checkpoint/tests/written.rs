@@ -77,9 +77,9 @@ fn what_some_write_and_others_send_is_one_generation() {
         let mut records: Vec<Record> = (0..30)
             .map(|n| chare(n, [10, 3000, 100_000][n as usize % 3], 150_000 * (n as usize % 2)))
             .collect();
-        // Some are alike, and one has twice the same, which compression makes shorter.
+        // Some are alike, and one, before others that are not, has twice the same, which compression makes shorter.
         records[7].packed.attachments = records[3].packed.attachments.clone();
-        records[9].packed.attachments = vec![Buffer::from_slice(&vec![7u8; 3 * CHUNK_BYTES])];
+        records[1].packed.attachments = vec![Buffer::from_slice(&vec![7u8; 3 * CHUNK_BYTES])];
         let mut pes = Pes { see: see.clone(), ..Pes::default() };
         let first = pes.write(&store, &records);
         let sent = write(&Store::create(&folder.path().join("sent")).unwrap(), &records);
