@@ -14,7 +14,7 @@ use zstd::bulk;
 const SAVED_PARTS: usize = 4;
 /// So much from the middle of a longer chunk tells whether the rest is tried: what is hardly shorter takes the most time.
 const SAMPLE_BYTES: usize = 8 << 10;
-/// After so many chunks in a row that it was not worth while for, one in so many is tried: a sample takes a third of a checksum.
+/// After so many chunks in a row that it was not worth while for, one in so many is tried: a sample takes more than half as long as a checksum.
 const FAILURES: u32 = 8;
 /// So many bytes of the checksum of what was compressed follow it: other bytes may expand to the same ones.
 const SUM_BYTES: usize = 8;

@@ -218,6 +218,8 @@ impl Loads {
     /// work of those chares that run first.
     pub(super) fn begin(&mut self, (now_ns, busy_ns): (u64, (u64, u64)), said: &Said) {
         (self.said_ns, self.busy_ns) = (now_ns, busy_ns);
+        (self.known_ns, self.gone) = (0, Worked::default());
+        self.of.values_mut().for_each(|load| load.worked = Worked::default());
         self.processor.reads(now_ns, processor_ns);
         self.processor.take();
         let mut words = said.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -510,13 +512,22 @@ mod tests {
         let traffic = &mut Counting::new(false);
         let mobility = |_| Some(Mobility::Anywhere);
         loads.say((1000, (700, 300)), &said, traffic, mobility, |_| 0);
+        // Long enough to be measured by processor time; one of them has come and gone.
+        loads.made(element(2));
+        for one in [1, 2] {
+            loads.worked(element(one), Timed { took_ns: 300_000, stands_for: 3 });
+        }
+        loads.ended(element(2));
         loads.begin((9000, (8500, 400)), &said);
         assert!(!said.is_new() && !loads.is_due(9000 + EVERY_NS - 1));
         loads.worked(element(0), once(300));
         loads.say((9600, (8800, 450)), &said, traffic, mobility, |_| 0);
         let told = said.take(PeId(0), None);
         assert_eq!(told.wall_ns, 600);
-        assert!(told.chares[0].cpu_ns <= 300 && told.fixed_ns <= 50, "{told:?}");
+        let all_ns: u64 = told.chares.iter().map(|chare| chare.cpu_ns).sum();
+        assert!(all_ns <= 300 && told.fixed_ns <= 50, "{told:?}");
+        let first = told.chares.iter().find(|chare| chare.element == element(0));
+        assert_eq!(first.map(|chare| chare.cpu_ns), Some(all_ns));
     }
 
     #[test]
