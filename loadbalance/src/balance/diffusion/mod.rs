@@ -93,12 +93,15 @@ impl Balancer for Diffusion {
 
     fn wanted(&self, view: &Checked<'_>) -> Wanted {
         let mut spread = Spread::new(self, view);
+        let mut vain = 0;
         for _ in 0..self.hops {
             let before = spread.times.longest();
             spread.hop(self);
             // The last hundredth is not worth another hop over all chares.
             let gained = before - spread.times.longest();
-            if gained <= WORTH_A_HOP * (before - view.times.level()) {
+            let is_vain = gained <= WORTH_A_HOP * (before - view.times.level());
+            vain = if is_vain { vain + 1 } else { 0 };
+            if vain == VAIN_HOPS {
                 break;
             }
         }
@@ -106,8 +109,10 @@ impl Balancer for Diffusion {
     }
 }
 
-/// A hop that brings less than this part of what is still to gain is the last.
+/// A hop is in vain that brings less than this part of what is still to gain.
 const WORTH_A_HOP: f64 = 0.05;
+/// After so many in a row nothing more is tried. One may only make room beside the PE that takes longest, so that the next helps it.
+const VAIN_HOPS: u32 = 2;
 
 /// Where chares are after some hops.
 struct Spread<'a> {
