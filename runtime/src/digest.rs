@@ -32,11 +32,6 @@ impl Digest {
     }
 }
 
-/// The digests of the chunks of a value.
-fn digests_of(bytes: &[u8]) -> Vec<Digest> {
-    bytes.chunks(CHUNK_BYTES).map(Digest::of).collect()
-}
-
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -95,7 +90,8 @@ pub(crate) enum ChunkBytes<'a> {
 
 impl Digested {
     fn of(bytes: &[u8]) -> Self {
-        let chunks = if bytes.len() <= INSIDE_MAX_BYTES { Vec::new() } else { digests_of(bytes) };
+        let in_chunks = if bytes.len() <= INSIDE_MAX_BYTES { &[] } else { bytes };
+        let chunks = in_chunks.chunks(CHUNK_BYTES).map(Digest::of).collect();
         Self { len_bytes: bytes.len() as u64, chunks, is_left_out: false, written: Vec::new() }
     }
 

@@ -14,10 +14,12 @@ use zstd::bulk;
 const SAVED_PARTS: usize = 4;
 /// So much from the middle of a longer chunk tells whether the rest is tried: what is hardly shorter takes the most time.
 const SAMPLE_BYTES: usize = 8 << 10;
-/// After so many chunks in a row that it was not worth while for, one in so many is tried: a sample takes more than half as long as a checksum.
+/// After so many chunks in a row that stayed as they are, one in so many is tried: a sample takes more than half as long as the
+/// checksum of its chunk.
 const FAILURES: u32 = 8;
 /// So many bytes of the checksum of what was compressed follow it: other bytes may expand to the same ones.
 const SUM_BYTES: usize = 8;
+/// Of zstd.
 const LEVEL: i32 = 1;
 
 /// How a chunk is stored.
