@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// A store that has one bucket. It answers so many requests that it is busy, before it does what it is asked.
 #[derive(Default)]
@@ -15,7 +15,10 @@ struct Fake {
 }
 
 impl Fake {
-    fn answer(&mut self, method: &str, target: &str, body: Vec<u8>) -> (u16, Vec<u8>) {
+    fn answer(&mut self, method: &str, target: &str, asker: &str, body: Vec<u8>) -> (u16, Vec<u8>) {
+        if let Some(path) = target.strip_prefix("/latest/") {
+            return (200, told_of_machine(path).into());
+        }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let of = |name: &str| {
             let value = query.split('&').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))?;
@@ -29,13 +32,14 @@ impl Fake {
                 b"<Error><Code>SlowDown</Code><Message>Reduce your request rate</Message></Error>".into(),
             );
         }
-        if of("X-Amz-Signature").is_none() || !of("X-Amz-Credential").unwrap_or_default().starts_with("ann/")
-        {
+        if !asker.starts_with("AWS4-HMAC-SHA256 Credential=ann/") || !asker.contains("Signature=") {
             return (403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>".into());
         }
-        let Some(key) = path.strip_prefix("/runs/") else {
+        let Some(key) = path.strip_prefix("/runs").filter(|key| key.is_empty() || key.starts_with('/'))
+        else {
             return (404, b"<Error><Code>NoSuchBucket</Code><Message>none</Message></Error>".into());
         };
+        let key = key.trim_start_matches('/');
         match method {
             "PUT" => {
                 self.objects.insert(key.into(), body);
@@ -47,7 +51,7 @@ impl Fake {
                 let keys = self.objects.keys().filter(|key| key.starts_with(&begin) && **key > after);
                 let keys: Vec<&String> = keys.take(3).collect();
                 let page: String =
-                    keys.iter().map(|key| format!("<Contents><Key>{key}</Key></Contents>")).collect();
+                    keys.iter().map(|key| format!("<Contents><Key>{key}</Key><LastModified>2026-11-29T21:00:00.000Z</LastModified><Size>{}</Size></Contents>", self.objects[*key].len())).collect();
                 let more = match keys.last().filter(|_| keys.len() == 3) {
                     Some(last) => format!(
                         "<IsTruncated>true</IsTruncated><NextContinuationToken>{last}</NextContinuationToken>"
@@ -61,6 +65,17 @@ impl Fake {
                 Some(object) => (200, object.clone()),
                 None => (404, b"<Error><Code>NoSuchKey</Code></Error>".into()),
             },
+        }
+    }
+}
+
+/// What Amazon's machines are told of the role that they have.
+fn told_of_machine(path: &str) -> &'static str {
+    match path {
+        "api/token" => "token",
+        "meta-data/iam/security-credentials/" => "saver",
+        _ => {
+            r#"{"AccessKeyId": "ann", "SecretAccessKey": "secret", "Token": "t", "Expiration": "2050-01-01T00:00:00Z"}"#
         }
     }
 }
@@ -81,9 +96,16 @@ fn serve(stream: TcpStream, fake: &Mutex<Fake>) -> Option<()> {
         from.read_exact(&mut body).ok()?;
         let mut words = head.split(' ');
         let (method, target) = (words.next()?, words.next()?);
+        let asker = head.lines().find_map(|line| {
+            line.split_once(": ").filter(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+        });
+        let asker = asker.map_or("", |(_, asker)| asker);
         let (status, answer) =
-            fake.lock().unwrap_or_else(PoisonError::into_inner).answer(method, target, body);
-        let head = format!("HTTP/1.1 {status} it is\r\nContent-Length: {}\r\n\r\n", answer.len());
+            fake.lock().unwrap_or_else(PoisonError::into_inner).answer(method, target, asker, body);
+        let head = format!(
+            "HTTP/1.1 {status} it is\r\nETag: \"1\"\r\nLast-Modified: Sun, 29 Nov 2026 21:00:00 GMT\r\nContent-Length: {}\r\n\r\n",
+            answer.len()
+        );
         from.get_mut().write_all(&[head.as_bytes(), &answer].concat()).ok()?;
     }
 }
@@ -104,11 +126,13 @@ fn listen() -> (String, Arc<Mutex<Fake>>) {
 }
 
 fn store(address: &str, endpoint: &str, user: &str) -> Store {
-    let variables =
-        [("AWS_ENDPOINT_URL", endpoint), ("AWS_ACCESS_KEY_ID", user), ("AWS_SECRET_ACCESS_KEY", "secret")];
-    let value =
-        |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
-    Store::new(&address.parse().unwrap(), value).unwrap()
+    let who = [("AWS_ACCESS_KEY_ID", user), ("AWS_SECRET_ACCESS_KEY", "secret")];
+    store_of(address, &[&[("AWS_ENDPOINT_URL", endpoint)], &who[..]].concat()).expect("a store")
+}
+
+fn store_of(address: &str, variables: &[(&str, &str)]) -> Result<Store, String> {
+    let environment = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    Store::new(&address.parse()?, environment)
 }
 
 #[test]
@@ -151,7 +175,7 @@ fn addresses_are_buckets_and_prefixes() {
     assert_eq!("s3://runs".parse(), address("runs", ""));
     assert_eq!("s3://runs/".parse(), address("runs", ""));
     assert_eq!("s3://runs/ann//first/".parse(), address("runs", "ann/first/"));
-    for wrong in ["s3://", "s3:///ann", "s3://runs/../other"] {
+    for wrong in ["s3://", "s3:///ann", "s3://runs/../other", "s3://my runs/a", "s3://runs:a"] {
         assert!(wrong.parse::<Address>().unwrap_err().contains("write s3://BUCKET"), "{wrong}");
     }
 }
@@ -167,11 +191,49 @@ fn who_asks_is_in_the_environment_or_in_the_file_of_profiles() {
     .unwrap();
     let file = file.display().to_string();
     let of = |profile: &str| {
-        let variables =
-            BTreeMap::from([("AWS_SHARED_CREDENTIALS_FILE", file.clone()), ("AWS_PROFILE", profile.into())]);
-        credentials(&|name: &str| variables.get(name).cloned())
+        let variables = BTreeMap::from([
+            ("AWS_SHARED_CREDENTIALS_FILE".into(), file.clone()),
+            ("AWS_PROFILE".into(), profile.into()),
+        ]);
+        credentials(&variables)
     };
-    assert_eq!(of("default").unwrap().secret(), "b");
+    assert_eq!(
+        of("default").unwrap(),
+        [("AWS_ACCESS_KEY_ID".into(), "a".into()), ("AWS_SECRET_ACCESS_KEY".into(), "b".into())]
+    );
     let said = of("lab").unwrap_err();
     assert!(said.contains("Set AWS_ACCESS_KEY_ID") && said.contains("profile lab in "), "{said}");
+}
+
+#[test]
+fn a_machine_with_a_role_needs_no_key_and_one_without_is_told_what_to_set() {
+    let (endpoint, _fake) = listen();
+    let variables = [("AWS_ENDPOINT_URL", &endpoint[..]), ("AWS_METADATA_ENDPOINT", &endpoint)];
+    let mut of_role = store_of("s3://runs/ann", &variables).unwrap();
+    of_role.put("pieces/1", Bytes::from_static(b"one")).unwrap();
+    assert_eq!(of_role.get("pieces/1", 3).unwrap().unwrap(), "one");
+    let closed = [("AWS_ENDPOINT_URL", &endpoint[..]), ("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1")];
+    let said = store_of("s3://runs/ann", &closed).unwrap().get("pieces/1", 3).unwrap_err();
+    assert_eq!(said.kind, Kind::Unavailable);
+    assert!(said.sentence.contains("Set AWS_ACCESS_KEY_ID"), "{}", said.sentence);
+}
+
+#[test]
+fn variables_that_cannot_be_are_refused_by_name() {
+    let who = [("AWS_ACCESS_KEY_ID", "ann"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+    let wrong = [
+        ("AWS_ENDPOINT_URL", "store.lab:9000/a b"),
+        ("AWS_ENDPOINT_URL_S3", "store"),
+        ("AWS_REGION", "eu west"),
+        ("AWS_SESSION_TOKEN", "a\nb"),
+        ("AWS_CA_BUNDLE", "/no/such/file"),
+        ("AWS_SKIP_SIGNATURE", "perhaps"),
+    ];
+    for (name, value) in wrong {
+        let said = store_of("s3://runs", &[&who[..], &[(name, value)]].concat()).err();
+        let said = said.unwrap_or_else(|| panic!("{name}={value} passes"));
+        assert!(said.contains(name) || name == "AWS_SKIP_SIGNATURE", "{name}: {said}");
+    }
+    let half = store_of("s3://runs", &who[..1]).err().unwrap();
+    assert!(half.contains("SecretAccessKey"), "{half}");
 }
