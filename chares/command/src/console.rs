@@ -65,7 +65,8 @@ pub(crate) fn show(events: &Receiver<MonitorEvent>, hub: &Hub, options: &RunOpti
             | MonitorEvent::Remark(_)
             | MonitorEvent::Heaviest(_)
             | MonitorEvent::Saving(_)
-            | MonitorEvent::Collectives(_) => {}
+            | MonitorEvent::Collectives(_)
+            | MonitorEvent::NotSaved(_) => {}
         }
     }
     progress.bar.finish_and_clear();

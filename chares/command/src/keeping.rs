@@ -240,6 +240,7 @@ impl Keeper for StoreKeeper {
             writing.give_up();
         }
         self.hub.warn(format!("no checkpoint was taken, and the run goes on: {why}"));
+        self.hub.publish(MonitorEvent::NotSaved(why.into()));
         self.has_obeyed();
     }
 

@@ -37,13 +37,16 @@ impl Past {
             | MonitorEvent::Output(_)
             | MonitorEvent::NodeLost { .. }
             | MonitorEvent::Remark(_)
-            | MonitorEvent::Saving(_) => {
+            | MonitorEvent::Saving(_)
+            | MonitorEvent::NotSaved(_) => {
                 if let MonitorEvent::Phase(phase) = event {
                     self.phase = Some(phase.name.clone());
                 }
-                if matches!(event, MonitorEvent::Saving(_)) {
-                    // The last one is of all checkpoints.
-                    self.words.retain(|(_, word)| !matches!(word, MonitorEvent::Saving(_)));
+                // The last one is of all checkpoints.
+                let is_saving = |event: &MonitorEvent| matches!(event, MonitorEvent::Saving(_));
+                let fails = |event: &MonitorEvent| matches!(event, MonitorEvent::NotSaved(_));
+                if is_saving(event) || fails(event) {
+                    self.words.retain(|(_, word)| !(fails(word) || is_saving(word) && is_saving(event)));
                 }
                 if self.words.len() >= WORDS_MAX {
                     self.words.pop_front();
@@ -151,6 +154,14 @@ mod tests {
         (1..=3).for_each(|n: u32| past.take(SECOND * n, &saving(f64::from(n))));
         let told: Vec<_> = past.events().collect();
         assert_eq!(told, [MonitorEvent::at(SECOND), line("a"), MonitorEvent::at(SECOND * 3), saving(3.0)]);
+        let fails = MonitorEvent::NotSaved("there is no room".into());
+        (4..=5).for_each(|n| past.take(SECOND * n, &fails));
+        let told: Vec<_> = past.events().skip(2).collect();
+        let times = [3, 5].map(|n| MonitorEvent::at(SECOND * n));
+        assert_eq!(told, [times[0].clone(), saving(3.0), times[1].clone(), fails]);
+        past.take(SECOND * 6, &saving(6.0));
+        assert_eq!(past.events().last(), Some(saving(6.0)));
+        assert_eq!(past.events().count(), 4, "that one failed before counts no more");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 const EVENT_MAX_BYTES: u32 = 16 << 20;
 
 /// Version of these types; a viewer refuses a run that speaks another one.
-pub const MONITOR_VERSION: u16 = 19;
+pub const MONITOR_VERSION: u16 = 20;
 /// Since this version snapshots end with the clock of the cores.
 pub(super) const CLOCKED_VERSION: u16 = 15;
 /// Recordings from this version on can be read: what was added since is new kinds of events, and the end of snapshots.
@@ -70,6 +70,8 @@ pub enum MonitorEvent {
     Saving(SavingCost),
     /// Single reductions, as a node's PEs passed them on.
     Collectives(Collectives),
+    /// The checkpoint that was due last was not taken: why. It is so until there is a [`Saving`](Self::Saving).
+    NotSaved(String),
 }
 
 impl MonitorEvent {

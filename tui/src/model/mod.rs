@@ -67,6 +67,8 @@ pub(crate) struct Model {
     pub(crate) recent: Recent,
     /// What checkpoints have cost so far.
     pub(crate) saving: Option<SavingCost>,
+    /// Whether the checkpoint that was due last was not taken.
+    pub(crate) is_not_saved: bool,
     /// Events that this viewer missed.
     pub(crate) dropped: u64,
     pub(crate) dropped_at: Option<Duration>,
@@ -140,7 +142,9 @@ impl Model {
                 let weight = if remark.is_advice { Weight::Warning } else { Weight::Note };
                 self.remark(weight, &remark.text);
             }
-            MonitorEvent::Saving(cost) => self.saving = Some(cost),
+            MonitorEvent::Saving(cost) => (self.saving, self.is_not_saved) = (Some(cost), false),
+            // Why is said by a line of the launcher.
+            MonitorEvent::NotSaved(_) => self.is_not_saved = true,
             MonitorEvent::Map(map) => map::replace(&mut self.maps, map),
             MonitorEvent::Result(result) => {
                 // A table has a line for each node; what comes after it says most.

@@ -106,6 +106,21 @@ fn the_age_of_the_last_checkpoint_is_in_the_title() {
 }
 
 #[test]
+fn a_checkpoint_that_fails_is_told_on_every_screen_until_one_is_taken() {
+    let mut app = run(|_| {}, [[10, 0, 0, 0]; 3], [0, 0, 0]);
+    tell(&mut app, MonitorEvent::NotSaved("there is no room".into()), 121);
+    for key in ['1', '6'] {
+        press(&mut app, KeyCode::Char(key));
+        for (width, height) in [(80, 24), (200, 50)] {
+            let shown = screen(&app, width, height);
+            assert!(shown.lines().next().unwrap_or_default().contains(" NOT SAVED "), "{shown}");
+        }
+    }
+    tell(&mut app, MonitorEvent::Saving(SavingCost { last_s: 0.25, all_s: 0.36 }), 121);
+    assert!(!screen(&app, 80, 24).contains("NOT SAVED"), "it is over");
+}
+
+#[test]
 fn who_is_throttled_does_not_wait_for_messages() {
     let mut app = run(
         |info| info.nodes[1].cpu_share = 0.25,

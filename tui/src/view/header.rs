@@ -51,6 +51,10 @@ fn title(app: &App, model: &Model, look: Look, width: u16) -> Line<'static> {
         right.push(Span::styled(format!(" {lost} LOST "), look.alarm()));
         right.push(Span::raw(" "));
     }
+    if model.is_not_saved {
+        right.push(Span::styled(" NOT SAVED ", look.alarm()));
+        right.push(Span::raw(" "));
+    }
     right.push(Span::raw(format!("{}  ", figures::clock(model.elapsed()))));
     right.push(match &model.end {
         _ if app.paused() => Span::styled(" PAUSED ", look.selected()),

@@ -95,6 +95,7 @@ fn name(event: &MonitorEvent) -> &'static str {
         MonitorEvent::Heaviest(_) => "heaviest",
         MonitorEvent::Saving(_) => "saving",
         MonitorEvent::Collectives(_) => "collectives",
+        MonitorEvent::NotSaved(_) => "not_saved",
     }
 }
 

@@ -167,7 +167,8 @@ impl<'a> Series<'a> {
                 | MonitorEvent::Remark(_)
                 | MonitorEvent::Heaviest(_)
                 | MonitorEvent::Saving(_)
-                | MonitorEvent::Collectives(_) => {}
+                | MonitorEvent::Collectives(_)
+                | MonitorEvent::NotSaved(_) => {}
             }
         }
         for (node, snapshots) in snapshots {
