@@ -42,7 +42,7 @@ impl Past {
                 if let MonitorEvent::Phase(phase) = event {
                     self.phase = Some(phase.name.clone());
                 }
-                // The last one is of all checkpoints.
+                // The last cost is of all checkpoints; who failed before it, or before another failure, tells nothing more.
                 let is_saving = |event: &MonitorEvent| matches!(event, MonitorEvent::Saving(_));
                 let fails = |event: &MonitorEvent| matches!(event, MonitorEvent::NotSaved(_));
                 if is_saving(event) || fails(event) {

@@ -334,7 +334,15 @@ fn check(variables: &BTreeMap<String, String>) -> Result<(), String> {
     for (name, value) in variables {
         let (can_be, wanted) = match &name[..] {
             "AWS_REGION" | "AWS_DEFAULT_REGION" => (is_name(value), "no region such as eu-central-1"),
-            "AWS_ENDPOINT" | "AWS_ENDPOINT_URL" | "AWS_ENDPOINT_URL_S3" | "AWS_METADATA_ENDPOINT" => {
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI" => {
+                (value.starts_with('/') && value.parse::<Uri>().is_ok(), "no path such as /v2/credentials")
+            }
+            "AWS_ENDPOINT"
+            | "AWS_ENDPOINT_URL"
+            | "AWS_ENDPOINT_URL_S3"
+            | "AWS_ENDPOINT_URL_STS"
+            | "AWS_METADATA_ENDPOINT"
+            | "AWS_CONTAINER_CREDENTIALS_FULL_URI" => {
                 (value.parse().is_ok_and(|uri| is_address(&uri)), "no address such as https://minio.lab:9000")
             }
             _ if WHAT_IS_SENT.contains(&&name[..]) => {

@@ -224,6 +224,10 @@ fn variables_that_cannot_be_are_refused_by_name() {
     let wrong = [
         ("AWS_ENDPOINT_URL", "store.lab:9000/a b"),
         ("AWS_ENDPOINT_URL_S3", "store"),
+        ("AWS_ENDPOINT_URL_STS", "a b"),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://a b"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/a b"),
+        ("AWS_METADATA_ENDPOINT", "machine"),
         ("AWS_REGION", "eu west"),
         ("AWS_SESSION_TOKEN", "a\nb"),
         ("AWS_CA_BUNDLE", "/no/such/file"),
