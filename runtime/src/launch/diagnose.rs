@@ -3,6 +3,7 @@
 use super::{reach, ssh};
 use crate::config::{LaunchMethod, NodeConfig};
 use nix::errno::Errno;
+use nix::sys::signal::Signal;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -15,6 +16,11 @@ const NOT_FOUND: i32 = 127;
 
 /// What the standard library says before it ends a process that gets no more memory, around the count of bytes.
 const NO_MEMORY: (&str, &str) = ("memory allocation of ", " bytes failed");
+/// How the line begins that says where a program found itself wrong, and what stands before the place; the next line says why.
+const PANICKED: (&str, &str) = ("thread '", " panicked at ");
+/// How a program ends then: by this signal, or with one of these codes, of which a shell makes the last from the signal.
+const ABORTED: i32 = Signal::SIGABRT as i32;
+const PANICKED_CODES: [i32; 2] = [101, 128 + ABORTED];
 /// The reason that the system gives for not starting a thread or a process.
 const NO_THREAD: &str = "Resource temporarily unavailable";
 
@@ -282,7 +288,7 @@ pub(super) fn of_end(status: ExitStatus, is_ssh: bool, tail: &str) -> String {
     if let Some(reason) = exhausted(tail).filter(|_| !status.success()) {
         return format!("{reason}; give it less work, or raise its limit (ulimit -v)");
     }
-    let said = last_of(tail);
+    let said = panicked(status, tail).unwrap_or_else(|| last_of(tail));
     match status.code() {
         Some(SSH_FAILED) if is_ssh => format!("lost its ssh connection{said}"),
         None if is_ssh => format!("lost its ssh connection: ssh {}{said}", ended(Some(status))),
@@ -298,6 +304,18 @@ fn exhausted(tail: &str) -> Option<String> {
         bytes.parse::<u64>().ok()
     })?;
     Some(format!("ran out of memory: the system refused it {asked} bytes"))
+}
+
+/// What a program says that had to end because it found itself wrong. The first of such words counts: what follows them may be
+/// no more than that cleaning up failed, too.
+fn panicked(status: ExitStatus, tail: &str) -> Option<String> {
+    if !status.code().is_some_and(|code| PANICKED_CODES.contains(&code)) && status.signal() != Some(ABORTED) {
+        return None;
+    }
+    let mut lines = tail.lines();
+    let place = lines.find_map(|line| line.strip_prefix(PANICKED.0)?.split_once(PANICKED.1))?.1;
+    let words = lines.map(str::trim).find(|line| !line.is_empty()).unwrap_or("it does not say why");
+    Some(format!(": {} (at {})", cut(words), cut(place.trim_end_matches(':'))))
 }
 
 /// Whether a line shows where in a program something happened, or how to see that: of use to whoever mends the program, but
@@ -370,8 +388,17 @@ fn program_of(config: &NodeConfig) -> String {
 fn last_line(tail: &str) -> String {
     let line = tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let said = line.split_once(ssh::SCRIPT).map_or(line, |(before, _)| before);
+    let mut words = cut(said);
+    if said.len() < line.len() && !words.ends_with('…') {
+        words.push('…');
+    }
+    words
+}
+
+/// As much of it as a sentence takes.
+fn cut(said: &str) -> String {
     let mut words: String = said.chars().take(SAID_MAX_CHARS).collect();
-    if words.len() < line.len() {
+    if words.len() < said.len() {
         words.push('…');
     }
     words
@@ -460,6 +487,30 @@ mod tests {
         );
         let said = of_end(ExitStatus::from_raw(6), false, "memory allocation of x bytes failed");
         assert!(said.starts_with("was killed by signal 6"), "{said}");
+    }
+
+    /// As seen of a program that was built without optimisation, with a thread's number and without.
+    #[test]
+    fn of_a_program_that_found_itself_wrong_the_first_words_count() {
+        for first in ["thread 'main' (29624) panicked at", "thread 'main' panicked at"] {
+            let tail = format!(
+                "{first} quic/paths.rs:376:9:\nattempt to subtract with overflow\n\n{first} mutex.rs:138:42:\n\
+                 called `Result::unwrap()` on an `Err` value: PoisonError {{ .. }}\n\n\
+                 thread caused non-unwinding panic. aborting.\n"
+            );
+            let why = ": attempt to subtract with overflow (at quic/paths.rs:376:9)";
+            for (status, is_ssh, how) in [
+                (6, false, "was killed by signal 6"),
+                (134 << 8, true, "was killed by signal 6"),
+                (101 << 8, false, "ended with exit code 101"),
+            ] {
+                assert_eq!(of_end(ExitStatus::from_raw(status), is_ssh, &tail), format!("{how}{why}"));
+            }
+            let killed = of_end(ExitStatus::from_raw(9), false, &tail);
+            assert_eq!(killed, "was killed by signal 9: thread caused non-unwinding panic. aborting.");
+        }
+        let silent = of_end(ExitStatus::from_raw(6), false, "thread 'x' panicked at a.rs:1:2:\n");
+        assert_eq!(silent, "was killed by signal 6: it does not say why (at a.rs:1:2)");
     }
 
     #[test]

@@ -51,6 +51,8 @@ struct State {
     maps: Vec<Map>,
     balancing: BalancingCost,
     viewers: Vec<Viewer>,
+    /// Lines that nodes printed when nobody was there to see them: a run begins before its viewers do.
+    unseen: Vec<MonitorEvent>,
 }
 
 #[derive(Debug)]
@@ -172,7 +174,7 @@ impl Hub {
     }
 
     /// A new viewer's events: first what is known, then what happens; no [maps](MonitorEvent::Map). Who is slow loses some, but no
-    /// line that a node has printed: those wait for him.
+    /// line that a node has printed: those wait for him, as those do that were printed before anybody was there.
     pub fn subscribe(&self) -> Receiver<MonitorEvent> {
         self.lock().subscribe(&[], (false, true))
     }
@@ -276,10 +278,11 @@ impl State {
         past: &[MonitorEvent],
         (wants_maps, keeps_lines): (bool, bool),
     ) -> Receiver<MonitorEvent> {
-        let (events, receiver) = sync_channel(BEHIND_MAX + past.len());
+        let unseen = if keeps_lines { &self.unseen[..] } else { &[] };
+        let (events, receiver) = sync_channel(BEHIND_MAX + past.len() + unseen.len());
         let mut viewer = Viewer { events, dropped: 0, wants_maps, keeps_lines, waiting: VecDeque::new() };
         viewer.tell(&MonitorEvent::Run(self.info.clone()));
-        for event in past {
+        for event in past.iter().chain(unseen) {
             viewer.tell(event);
         }
         for snapshot in self.latest.values() {
@@ -318,7 +321,19 @@ impl State {
     }
 
     fn distribute(&mut self, event: &MonitorEvent) {
+        if matches!(event, MonitorEvent::Output(_)) {
+            self.keep_unseen(event);
+        }
         self.viewers.retain_mut(|viewer| viewer.tell(event));
+    }
+
+    /// Keeps a line for whoever comes before the next one, if nobody sees it now.
+    fn keep_unseen(&mut self, line: &MonitorEvent) {
+        if self.viewers.iter().any(|viewer| viewer.keeps_lines) {
+            self.unseen.clear();
+        } else if self.unseen.len() < BEHIND_MAX {
+            self.unseen.push(line.clone());
+        }
     }
 }
 
@@ -424,6 +439,25 @@ mod tests {
             heard.into_iter().filter(|event| matches!(event, MonitorEvent::Output(_))).collect();
         assert!(lines.into_iter().eq((0..=all).map(line)));
         assert!(far_away.iter().count() <= BEHIND_MAX + 1);
+    }
+
+    #[test]
+    fn lines_that_were_printed_before_anybody_looked_are_not_lost() {
+        let hub = Hub::new(RunInfo::default());
+        let line =
+            |text: &str| MonitorEvent::Output(OutputLine { text: text.into(), ..OutputLine::default() });
+        let lines = |events: &Receiver<MonitorEvent>| -> Vec<MonitorEvent> {
+            events.try_iter().filter(|event| matches!(event, MonitorEvent::Output(_))).collect()
+        };
+        let far_away = hub.subscribe_late();
+        let early = [line("panicked at"), line("because")];
+        early.iter().for_each(|event| hub.publish(event.clone()));
+        let (terminal, recording) = (hub.subscribe(), hub.subscribe_to_maps());
+        assert_eq!([lines(&terminal), lines(&recording)], [early.to_vec(), early.to_vec()]);
+        assert_eq!(lines(&far_away), early, "it saw them at once");
+        hub.publish(line("next"));
+        assert_eq!([lines(&terminal), lines(&recording)], [[line("next")], [line("next")]]);
+        assert_eq!(lines(&hub.subscribe()), [], "somebody has seen them");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::ids::NodeId;
 use crate::proto::parting::PartingWord;
 use crate::transport::framing::Decoder;
 use bytes::Bytes;
-use quinn::{Connection, ConnectionError, Incoming, ReadError, ReadExactError, ReadToEndError, RecvStream};
+use quinn::{Connection, ConnectionError, Incoming, ReadError, ReadExactError, RecvStream};
 use rustls::pki_types::CertificateDer;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,22 +104,23 @@ async fn read(
         1 => Class::Small,
         2 => Class::Large,
         PARTING => {
-            return match stream.read_to_end(PartingWord::BYTES_MAX).await {
-                Ok(word) => fabric.take_parting(peer, connection, &word),
-                Err(ReadToEndError::Read(ReadError::ConnectionLost(_))) => Ok(()),
+            return match read_rest(&mut stream, PartingWord::BYTES_MAX).await {
+                Ok(Some(word)) => fabric.take_parting(peer, connection, &word),
+                Ok(None) => Err(format!("{:?} said more about leaving than there is to say", peer.id)),
+                Err(ReadError::ConnectionLost(_)) => Ok(()),
                 Err(error) => {
                     Err(format!("{:?} said something about leaving that is not read: {error}", peer.id))
                 }
             };
         }
         NEAR => {
-            let name = stream.read_to_end(near::OFFER_BYTES_MAX).await;
-            return match name.map(TryInto::try_into) {
-                Ok(Ok(name)) => {
+            let name = read_rest(&mut stream, near::OFFER_BYTES_MAX).await;
+            return match name.map(|name| name.and_then(|name| name.try_into().ok())) {
+                Ok(Some(name)) => {
                     near::answer(fabric, peer, connection, name).await;
                     Ok(())
                 }
-                Err(ReadToEndError::Read(ReadError::ConnectionLost(_))) => Ok(()),
+                Err(ReadError::ConnectionLost(_)) => Ok(()),
                 _ => Err(format!("{:?} offered memory in words that are not understood", peer.id)),
             };
         }
@@ -150,6 +151,21 @@ async fn read(
             Err(error) => return Err(error.to_string()),
         }
     }
+}
+
+/// All that follows on a stream of which something has been read; `None` if it is more than `most` bytes.
+///
+/// In its order, other than by `read_to_end`: where QUIC has sent something twice, that would give what has been read once more,
+/// and quinn, which counts it twice, panic when the stream is dropped.
+pub(super) async fn read_rest(stream: &mut RecvStream, most: usize) -> Result<Option<Vec<u8>>, ReadError> {
+    let mut rest = Vec::new();
+    while let Some(chunk) = stream.read_chunk(usize::MAX, true).await? {
+        rest.extend_from_slice(&chunk.bytes);
+        if rest.len() > most {
+            return Ok(None);
+        }
+    }
+    Ok(Some(rest))
 }
 
 /// Whether this node's PEs must catch up before more is read for them.

@@ -8,6 +8,7 @@ use crate::transport::tls::RunAuthority;
 use quinn::crypto::rustls::QuicClientConfig;
 use std::time::Instant;
 
+mod late;
 mod line;
 mod narrow;
 mod near;

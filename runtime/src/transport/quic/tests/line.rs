@@ -101,6 +101,8 @@ pub(super) struct Host {
     address: SocketAddr,
     out: Arc<Way>,
     inbox: Mutex<Inbox>,
+    /// How late the next datagram comes to the line.
+    late: Mutex<Option<Duration>>,
 }
 
 #[derive(Debug, Default)]
@@ -123,7 +125,7 @@ impl Lines {
             let (there, out) = Way::new(*rate, path.queue_min_bytes);
             let (back, arriving) = Way::new(*rate, path.queue_min_bytes);
             let address = SocketAddr::from(([10, 0, 0, n], 4000));
-            let host = Arc::new(Host { address, out: Arc::clone(&there), inbox: Mutex::default() });
+            let host = Arc::new(Host::new(address, &there));
             let end = Arc::clone(&host);
             tokio::spawn(Arc::clone(&back).carry(arriving, move |datagram| end.arrive(datagram)));
             hosts.push(host);
@@ -164,6 +166,25 @@ impl Lines {
 }
 
 impl Host {
+    fn new(address: SocketAddr, out: &Arc<Way>) -> Self {
+        Self { address, out: Arc::clone(out), inbox: Mutex::default(), late: Mutex::default() }
+    }
+
+    /// Lets later ones overtake the next datagram from here.
+    pub(super) fn hold_next(&self, time: Duration) {
+        *self.late.lock().unwrap() = Some(time);
+    }
+
+    /// Gives a datagram to the line.
+    fn leave(&self, datagram: Datagram) {
+        let Some(time) = self.late.lock().unwrap().take() else { return self.out.take(datagram) };
+        let out = Arc::clone(&self.out);
+        tokio::spawn(async move {
+            tokio::time::sleep(time).await;
+            out.take(datagram);
+        });
+    }
+
     fn arrive(&self, datagram: Datagram) {
         let mut inbox = self.inbox.lock().unwrap();
         inbox.arrived.push_back(datagram);
@@ -192,7 +213,7 @@ impl AsyncUdpSocket for Host {
         let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
         for bytes in transmit.contents.chunks(segment).filter(|bytes| bytes.len() <= PAYLOAD_MAX) {
             let (from, to) = (self.address, transmit.destination);
-            self.out.take(Datagram { from, to, bytes: bytes.to_vec(), came: Instant::now() });
+            self.leave(Datagram { from, to, bytes: bytes.to_vec(), came: Instant::now() });
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ impl Nodes {
 }
 
 /// Inside a runtime whose time passes when nothing else is left to do.
-fn in_virtual_time<T>(test: impl Future<Output = T>) -> T {
+pub(super) fn in_virtual_time<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     runtime.unwrap().block_on(test)
 }
