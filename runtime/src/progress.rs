@@ -12,6 +12,7 @@
 //! What a PE sends while no thread sleeps in the turn needs no system call either: it is kept for whoever has the turn
 //! next, which is the PE itself before it goes idle, or the network's thread two milliseconds later at most.
 
+use std::cell::Cell;
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
@@ -31,6 +32,24 @@ const FREE: u8 = 0;
 const PE: u8 = 1;
 /// The network's thread has it, and may sleep.
 const THREAD: u8 = 2;
+
+thread_local! {
+    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread runs the network's tasks now.
+#[must_use]
+pub fn has_turn() -> bool {
+    HAS_TURN.get()
+}
+
+/// Runs tasks of the network, and knows of it meanwhile.
+fn in_turn<T>(run: impl FnOnce() -> T) -> T {
+    HAS_TURN.set(true);
+    let outcome = run();
+    HAS_TURN.set(false);
+    outcome
+}
 
 /// The network's tasks, and who runs them.
 pub struct Progress {
@@ -86,14 +105,15 @@ impl Progress {
         let _ = self.thread.set(std::thread::current());
         loop {
             if self.take(THREAD) {
-                let over = self.runtime.block_on(async {
+                let tasks = async {
                     // Who has sent something since sees that this thread has the turn, or it is passed on here.
                     self.pass_kept();
                     tokio::select! {
                         over = end.as_mut() => Some(over),
                         () = self.leave.notified() => None,
                     }
-                });
+                };
+                let over = in_turn(|| self.runtime.block_on(tasks));
                 self.turn.store(FREE, Ordering::SeqCst);
                 self.is_asked.store(false, Ordering::SeqCst);
                 if let Some(over) = over {
@@ -212,7 +232,7 @@ impl Turn<'_> {
             cx.waker().wake_by_ref();
             Poll::Pending
         };
-        self.0.runtime.block_on(std::future::poll_fn(once));
+        in_turn(|| self.0.runtime.block_on(std::future::poll_fn(once)));
     }
 }
 

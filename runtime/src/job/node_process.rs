@@ -15,7 +15,7 @@ use crate::node::processors::allowed_cores;
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 use crate::proto::membership::{Build, ClusterTable, JoinAnswer, Member, counters_every, fingerprint};
 use crate::transport::quic::QuicFabric;
 use std::io;
@@ -36,6 +36,8 @@ const FLUSH: Duration = Duration::from_secs(1);
 const START: Duration = Duration::from_secs(600);
 /// How long a node goes on after SIGTERM: a little longer than its launcher may take to save the run.
 const TERMINATE: Duration = Duration::from_secs(12);
+/// Exit code of a process that found itself wrong, as Rust has it.
+const PANICKED: i32 = 101;
 /// No run shares more collections and variables than that with a node before it is welcomed.
 const EARLY_MAX: usize = 1 << 16;
 
@@ -53,12 +55,26 @@ pub fn node_process(program: ProgramTable) -> ExitCode {
     }
 }
 
+/// Tokio goes on when one of its tasks has panicked. But the network of a node would be dumb or deaf without that task, and the others
+/// would wait for the node until they took its silence for death. So it ends, and its launcher tells what it says here. What
+/// chares do is not among that: a PE catches it.
+fn end_if_the_network_panics() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        before(info);
+        if progress::has_turn() {
+            std::process::exit(PANICKED);
+        }
+    }));
+}
+
 /// Ends a node whose launcher is gone.
 fn exit_orphaned() -> ! {
     std::process::exit(i32::from(Kind::Unavailable.exit_code()))
 }
 
 fn run(program: Arc<ProgramTable>) -> Result<(), String> {
+    end_if_the_network_panics();
     limits::prepare_for_limits()?;
     let starting = launch::watch_start(START, || {
         eprintln!("nobody has welcomed this node in {} minutes; it ends itself", START.as_secs() / 60);

@@ -157,3 +157,41 @@ fn threads_stay_awake_also_where_they_outnumber_cores_but_not_at_the_cost_of_a_q
     assert!(!may_stay_awake(1, 2, 2, 1.0), "a quota of one core for a PE and the network");
     assert!(!may_stay_awake(8, 8, 2, 0.5), "a share");
 }
+
+/// Whose turn it is when a task of the network panics; only in a process of its own, which ends.
+const WHO: &str = "METACHARE_TEST_PANICS";
+
+#[test]
+fn a_network_that_panics_ends_its_node_and_a_chare_does_not() {
+    if let Some(who) = std::env::var_os(WHO) {
+        panic_in_turn(who == "pe");
+    }
+    let this = "job::node_process::tests::a_network_that_panics_ends_its_node_and_a_chare_does_not";
+    for who in ["pe", "thread"] {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        let done = again.args(["--exact", this, "--nocapture"]).env(WHO, who).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(PANICKED), "{who}: {said}");
+        assert!(
+            said.contains("a chare has panicked") && said.contains("a task has panicked"),
+            "{who}: {said}"
+        );
+        assert!(!said.contains("it went on"), "{who}: {said}");
+    }
+}
+
+fn panic_in_turn(is_pe: bool) -> ! {
+    end_if_the_network_panics();
+    let progress = Progress::new(tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap());
+    assert!(std::panic::catch_unwind(|| panic!("a chare has panicked")).is_err());
+    progress.runtime().spawn(async { panic!("a task has panicked") });
+    let limit = Duration::from_secs(5);
+    if is_pe {
+        let since = std::time::Instant::now();
+        progress.turn().unwrap().run(|| since.elapsed() > limit);
+    } else {
+        progress.serve(async { tokio::time::sleep(limit).await });
+    }
+    eprintln!("it went on");
+    std::process::exit(1)
+}
