@@ -112,9 +112,9 @@ pub(super) const ALL: [&str; 16] = [
 ];
 
 #[test]
-fn applications_end_right_over_lines_that_delay_and_lose() {
+fn applications_end_right_over_lines_that_delay_reorder_and_lose() {
     let Some(bed) = Applications::new("v", &["a", "b", "c"]) else { return };
-    bed.netem(&["delay=5ms", "jitter=1ms", "loss=1%"]);
+    bed.netem(&["delay=5ms", "jitter=3ms", "loss=1%"]);
     for words in ALL {
         let done = bed.run(words);
         assert_eq!(done.code, 0, "{words}: {done:?}");
