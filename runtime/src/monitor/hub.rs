@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Events that a viewer may be behind before it loses some.
 const BEHIND_MAX: usize = 4096;
+/// Lines that are kept while nobody is there to see them: a few panics with all of where they happened.
+const UNSEEN_MAX: usize = 1024;
 /// So many things are found out at most.
 const FOUND_MAX: usize = 64;
 /// The latest slowdowns that are kept.
@@ -331,7 +333,7 @@ impl State {
     fn keep_unseen(&mut self, line: &MonitorEvent) {
         if self.viewers.iter().any(|viewer| viewer.keeps_lines) {
             self.unseen.clear();
-        } else if self.unseen.len() < BEHIND_MAX {
+        } else if self.unseen.len() < UNSEEN_MAX {
             self.unseen.push(line.clone());
         }
     }
