@@ -14,7 +14,8 @@ fn a_run_goes_on_on_other_nodes_by_one_command() {
     local_nodes(folder, &[1, 1]);
     write(folder, "others.toml", "[[node]]\nname = \"x\"\npes = 2\n[[node]]\nname = \"y\"\npes = 1\n");
     let words: Vec<&str> = WORDS.split(' ').chain(["--speed", "equal"]).collect();
-    assert_eq!(run(METACHARE, folder, &words).code, 0);
+    let alone = run(METACHARE, folder, &words);
+    assert_eq!(alone.code, 0, "{alone:?}");
     let whole = fs::read(folder.join("ends.npy")).unwrap();
     fs::remove_file(folder.join("ends.npy")).unwrap();
     let saving = [&words[..], &["--checkpoint", "saved", "--checkpoint-every", "9000steps"]].concat();

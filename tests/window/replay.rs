@@ -158,7 +158,8 @@ fn a_recording_becomes_a_picture_and_a_trace() {
 fn what_cannot_be_replayed_gets_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    assert_eq!(recorded(path).code, 0);
+    let done = recorded(path);
+    assert_eq!(done.code, 0, "{done:?}");
     let good = fs::read(path.join("run.mcr")).unwrap();
     let mut future = good.clone();
     future[8] = 77;
