@@ -36,8 +36,6 @@ const FLUSH: Duration = Duration::from_secs(1);
 const START: Duration = Duration::from_secs(600);
 /// How long a node goes on after SIGTERM: a little longer than its launcher may take to save the run.
 const TERMINATE: Duration = Duration::from_secs(12);
-/// Exit code of a process that found itself wrong, as Rust has it.
-const PANICKED: i32 = 101;
 /// No run shares more collections and variables than that with a node before it is welcomed.
 const EARLY_MAX: usize = 1 << 16;
 
@@ -63,7 +61,7 @@ fn end_if_the_network_panics() {
     std::panic::set_hook(Box::new(move |info| {
         before(info);
         if progress::has_turn() {
-            std::process::exit(PANICKED);
+            std::process::exit(launch::PANICKED_CODE);
         }
     }));
 }

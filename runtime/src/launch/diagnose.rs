@@ -18,9 +18,10 @@ const NOT_FOUND: i32 = 127;
 const NO_MEMORY: (&str, &str) = ("memory allocation of ", " bytes failed");
 /// How the line begins that says where a program found itself wrong, and what stands before the place; the next line says why.
 const PANICKED: (&str, &str) = ("thread '", " panicked at ");
-/// How a program ends then: by this signal, or with one of these codes, of which a shell makes the last from the signal.
+/// How a program ends then: with this code, as Rust has it, or by this signal, of which a shell makes a code.
+pub(crate) const PANICKED_CODE: i32 = 101;
 const ABORTED: i32 = Signal::SIGABRT as i32;
-const PANICKED_CODES: [i32; 2] = [101, 128 + ABORTED];
+const ABORTED_CODE: i32 = 128 + ABORTED;
 /// The reason that the system gives for not starting a thread or a process.
 const NO_THREAD: &str = "Resource temporarily unavailable";
 
@@ -309,7 +310,8 @@ fn exhausted(tail: &str) -> Option<String> {
 /// What a program says that had to end because it found itself wrong. The first of such words counts: what follows them may be
 /// no more than that cleaning up failed, too.
 fn panicked(status: ExitStatus, tail: &str) -> Option<String> {
-    if !status.code().is_some_and(|code| PANICKED_CODES.contains(&code)) && status.signal() != Some(ABORTED) {
+    let ended_so = matches!(status.code(), Some(PANICKED_CODE | ABORTED_CODE));
+    if !ended_so && status.signal() != Some(ABORTED) {
         return None;
     }
     let mut lines = tail.lines();

@@ -22,6 +22,7 @@ pub use check::{CheckResult, Checked, Facts, HeardPorts, Pair, Problem};
 pub use child::LOG_MARK;
 pub(crate) use conversation::converse;
 pub use conversation::{Conversation, answer_in};
+pub(crate) use diagnose::PANICKED_CODE;
 pub use echo::answer_check;
 pub use identity::{own_hash, own_stamp};
 pub(crate) use kept::kept_copies;

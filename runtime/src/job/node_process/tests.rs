@@ -171,7 +171,7 @@ fn a_network_that_panics_ends_its_node_and_a_chare_does_not() {
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         let done = again.args(["--exact", this, "--nocapture"]).env(WHO, who).output().unwrap();
         let said = String::from_utf8_lossy(&done.stderr);
-        assert_eq!(done.status.code(), Some(PANICKED), "{who}: {said}");
+        assert_eq!(done.status.code(), Some(launch::PANICKED_CODE), "{who}: {said}");
         assert!(
             said.contains("a chare has panicked") && said.contains("a task has panicked"),
             "{who}: {said}"

@@ -155,8 +155,8 @@ async fn read(
 
 /// All that follows on a stream of which something has been read; `None` if it is more than `most` bytes.
 ///
-/// In its order, other than by `read_to_end`: where QUIC has sent something twice, that would give what has been read once more,
-/// and quinn, which counts it twice, panic when the stream is dropped.
+/// It is read in order, which `read_to_end` does not do: where QUIC has sent something twice, that gives again what has been read
+/// already, and quinn, which counts it twice, panics when the stream is dropped.
 pub(super) async fn read_rest(stream: &mut RecvStream, most: usize) -> Result<Option<Vec<u8>>, ReadError> {
     let mut rest = Vec::new();
     while let Some(chunk) = stream.read_chunk(usize::MAX, true).await? {

@@ -12,13 +12,8 @@ async fn connected() -> (Lines, [Endpoint; 2], [quinn::Connection; 2]) {
     let lines = Lines::new(&[1e9; 2], Path { delay: 5 * MS, lost_per_mille: 0, queue_min_bytes: 1e6 });
     let authority = RunAuthority::new("test").unwrap();
     let identities = [0, 1].map(|n| authority.issue(NodeId(n)).unwrap());
-    let addresses = [0, 1].map(|n: usize| lines.hosts[n].local_addr().unwrap());
     let endpoint = |n: usize| {
-        let settings = LinkSettings::default();
-        let mut parts = settings.quinn("127.0.0.1:0".parse().unwrap(), &identities[n]).unwrap();
-        let far = settings.transport(addresses[n].ip());
-        parts.client.transport_config(Arc::clone(&far));
-        parts.server.transport_config(far);
+        let parts = lines.hosts[n].parts(&LinkSettings::default(), &identities[n]);
         let (host, runtime) = (Arc::clone(&lines.hosts[n]), Arc::new(TokioRuntime));
         let mut endpoint =
             Endpoint::new_with_abstract_socket(parts.endpoint, Some(parts.server), host, runtime).unwrap();
@@ -26,7 +21,9 @@ async fn connected() -> (Lines, [Endpoint; 2], [quinn::Connection; 2]) {
         endpoint
     };
     let endpoints = [endpoint(0), endpoint(1)];
-    let dialled = endpoints[0].connect(addresses[1], &identities[0].name_of(NodeId(1))).unwrap();
+    let dialled = endpoints[0]
+        .connect(lines.hosts[1].local_addr().unwrap(), &identities[0].name_of(NodeId(1)))
+        .unwrap();
     let accepted = async { endpoints[1].accept().await.unwrap().await };
     let (dialled, accepted) = tokio::join!(dialled, accepted);
     (lines, endpoints, [dialled.unwrap(), accepted.unwrap()])

@@ -45,12 +45,7 @@ impl Nodes {
         let sinks: Vec<Arc<Sink>> = rates.iter().map(|_| Arc::default()).collect();
         let fabric = |(n, host): (u16, &Arc<line::Host>)| {
             let identity = authority.issue(NodeId(n)).unwrap();
-            let mut parts = settings.quinn("127.0.0.1:0".parse().unwrap(), &identity).unwrap();
-            // Datagrams as long as a loopback device takes do not pass these lines: a link that begins with them is first
-            // silent until QUIC has found that out, for seconds at times.
-            let far = settings.transport(host.local_addr().unwrap().ip());
-            parts.client.transport_config(Arc::clone(&far));
-            parts.server.transport_config(far);
+            let parts = host.parts(settings, &identity);
             let parts = (parts.endpoint, parts.server, parts.client);
             let (host, sink) = (Arc::clone(host), Arc::clone(&sinks[usize::from(n)]));
             QuicFabric::bind_on(host, parts, &identity, NodeId(n), sink, settings.clone()).unwrap()
