@@ -18,10 +18,10 @@ DT, BEAM, THERMAL = 0.1, 0.02, 0.02
 
 
 @numba.njit
-def advance(x, y, u, v, field_x, field_y, density, nx, ny, until_middle, whole):
+def advance_some(x, y, u, v, field_x, field_y, density, nx, ny, until_middle, whole, first, end):
     """Moves particles and adds up their charge (leapfrog, cloud in cell), in cells and steps; their squared velocities."""
     squares = 0.0
-    for p in range(x.size):
+    for p in range(first, end):
         i, j = int(x[p]), int(y[p])
         fx, fy = x[p] - i, y[p] - j
         w00, w01, w10, w11 = (1 - fx) * (1 - fy), (1 - fx) * fy, fx * (1 - fy), fx * fy
@@ -50,10 +50,26 @@ def advance(x, y, u, v, field_x, field_y, density, nx, ny, until_middle, whole):
     return squares
 
 
+@numba.njit(parallel=True)
+def advance(x, y, u, v, field_x, field_y, densities, nx, ny, until_middle, whole):
+    """The same by as many threads as there are densities, each with its own; their sum is in the first."""
+    threads = densities.shape[0]
+    squares = np.zeros(threads)
+    for t in numba.prange(threads):
+        densities[t] = 0
+        first, end = x.size * t // threads, x.size * (t + 1) // threads
+        own = densities[t]
+        squares[t] = advance_some(x, y, u, v, field_x, field_y, own, nx, ny, until_middle, whole, first, end)
+    for t in range(1, threads):
+        densities[0] += densities[t]
+    return squares.sum()
+
+
 class Plasma:
     """A beam through cold electrons, as `run pic` has it but for random velocities, its particles sorted by cell."""
 
-    def __init__(self, particles, nx, ny, thermal):
+    def __init__(self, particles, nx, ny, thermal, threads=1):
+        numba.set_num_threads(threads)
         rng = np.random.default_rng(1)
         self.count, self.nx, self.ny = particles, nx, ny
         self.side = 2 * np.pi / nx
@@ -66,20 +82,21 @@ class Plasma:
         u[number % round(1 / BEAM) == 0] += unit
         order = np.lexsort((y.astype(int), x.astype(int)))
         self.x, self.y, self.u, self.v = (np.ascontiguousarray(column[order]) for column in (x, y, u, v))
-        self.density = np.zeros((nx + 1, ny + 1))
-        nothing = np.zeros_like(self.density)
+        self.densities = np.zeros((threads, nx + 1, ny + 1))
+        nothing = np.zeros((nx + 1, ny + 1))
         # Also compiles it.
         still = np.zeros(particles)
-        advance(self.x, self.y, still, still.copy(), nothing, nothing, self.density, nx, ny, 0.5, 1.0)
+        advance(self.x, self.y, still, still.copy(), nothing, nothing, self.densities, nx, ny, 0.5, 1.0)
         self.is_first = True
 
     def solve(self):
         """The accelerations at the points, and the energy of the first wave along x, of an electron."""
         nx, ny = self.nx, self.ny
-        density = self.density[:nx, :ny].copy()
-        density[0, :] += self.density[nx, :ny]
-        density[:, 0] += self.density[:nx, ny]
-        density[0, 0] += self.density[nx, ny]
+        summed = self.densities[0]
+        density = summed[:nx, :ny].copy()
+        density[0, :] += summed[nx, :ny]
+        density[:, 0] += summed[:nx, ny]
+        density[0, 0] += summed[nx, ny]
         waves = np.fft.rfft2(density) / self.count
         kx, ky = np.fft.fftfreq(nx)[:, None], np.fft.rfftfreq(ny)[None, :]
         curvature = ((2 * np.sin(np.pi * kx)) ** 2 + (2 * np.sin(np.pi * ky)) ** 2) / self.side**2
@@ -96,17 +113,16 @@ class Plasma:
 
     def step(self):
         (field_x, field_y), energy = self.solve()
-        self.density[:] = 0
         weights = (0.0, 0.5) if self.is_first else (0.5, 1.0)
-        advance(self.x, self.y, self.u, self.v, field_x, field_y, self.density, self.nx, self.ny, *weights)
+        advance(self.x, self.y, self.u, self.v, field_x, field_y, self.densities, self.nx, self.ny, *weights)
         self.is_first = False
         return energy
 
 
-def run(*words):
-    """The report of a run on one PE."""
+def run(*words, pes=1):
+    """The report of a run on so many PEs of one node."""
     with open("one.toml", "w") as file:
-        file.write('[[node]]\nname = "one"\npes = 1\n')
+        file.write(f'[[node]]\nname = "one"\npes = {pes}\n')
     command = [METACHARE, "run", "pic", "--nodes", "one.toml", "--speed", "equal", "--quiet", "--report", "run.json", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
@@ -115,16 +131,16 @@ def run(*words):
         return json.load(file)
 
 
-def nanoseconds(particles, nx, ny):
+def nanoseconds(particles, nx, ny, pes):
     words = ["--particles", str(particles), "--cells", f"{nx}x{ny}", "--thermal", str(THERMAL), "--steps", str(STEPS)]
-    plasma = Plasma(particles, nx, ny, THERMAL)
+    plasma = Plasma(particles, nx, ny, THERMAL, min(pes, numba.config.NUMBA_NUM_THREADS))
     peer, own = [], []
     for _ in range(TURNS):
         begun = time.perf_counter()
         for _ in range(STEPS):
             plasma.step()
         peer.append((time.perf_counter() - begun) * 1e9 / STEPS / particles)
-        own.append(run(*words)["facts"]["ns_per_particle_and_step"])
+        own.append(run(*words, pes=pes)["facts"]["ns_per_particle_and_step"])
     for name, values in (("Numba", peer), ("run pic", own)):
         middle = statistics.median(values)
         print(f"  {name:<10} {middle:6.2f} ns for a particle and step, {min(values):.2f} to {max(values):.2f}", flush=True)
@@ -148,6 +164,8 @@ def growth():
 
 
 growth()
-for size in [(20_000, 32, 8)] if BRIEF else [(1 << 20, 128, 128), (1 << 22, 256, 256), (10_000_000, 256, 256)]:
-    print("{} particles on {} x {} cells".format(*size), flush=True)
+ONE = [(1 << 20, 128, 128, 1), (1 << 22, 256, 256, 1), (10_000_000, 256, 256, 1)]
+SEVERAL = [(10_000_000, 256, 256, pes) for pes in sorted({2, 4, os.cpu_count()})]
+for size in [(20_000, 32, 8, 1), (20_000, 32, 8, 2)] if BRIEF else ONE + SEVERAL:
+    print("{} particles on {} x {} cells, PEs or threads: {}".format(*size), flush=True)
     nanoseconds(*size)
