@@ -8,8 +8,9 @@
 //! 2. *Does it pay?* A balancer predicts what its moves would gain in each second. They cost the time that their bytes take
 //!    from or to the slowest node, as earlier moves have shown it, and the time that chares are away. What is left of the run
 //!    must bring more.
-//! 3. *Will it last?* Nobody knows. As with skis that can be rented or bought, the moves are made when what was lost by not
-//!    making them has reached what they cost meanwhile: then never more than twice the best is paid, whatever comes.
+//! 3. *Will it last?* Nobody knows. The moves are made at once if they bring much more than they cost should it last as long
+//!    as what was before did on average ([`Lost`]). If not, then as with skis that can be rented or bought: when what
+//!    was lost by not making them has reached what they cost meanwhile. Never more than twice the best is paid so, whatever comes.
 //!
 //! After each decision it compares what the run got with what was expected ([`Record`]): whether its chares do more work in a
 //! second, whatever loads and speeds promise. If they do not, it expects less of the next decision.
@@ -20,6 +21,7 @@ mod look;
 mod lost;
 mod outcome;
 mod record;
+mod settings;
 mod speed;
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,8 @@ pub use level::Level;
 pub use look::{Look, Weighed};
 pub use lost::Lost;
 pub use record::Record;
+pub use settings::Settings;
 
-use super::choice::{ChoiceError, Options};
 use super::communication::Communication;
 use super::decision::Decision;
 use super::exchange::Exchange;
@@ -45,41 +47,6 @@ use outcome::Outcome;
 use speed::Speed;
 use transfer::Transfer;
 use trial::Trial;
-
-/// What a user may say about `auto`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// An imbalance counts if it is more than so many standard errors above what noise makes likely.
-    pub errors: f64,
-    /// Bytes that a decision may take on the node that makes it; balancers that need more are passed over.
-    pub memory_bytes: u64,
-    /// Whether chares that talk to each other are brought together where that costs nothing.
-    pub comm: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { errors: 2.0, memory_bytes: 1 << 30, comm: false }
-    }
-}
-
-impl Settings {
-    pub(super) fn from_options(options: &mut Options<'_>) -> Result<Self, ChoiceError> {
-        let default = Self::default();
-        let is_number = |errors: &f64| errors.is_finite() && *errors >= 0.0;
-        let errors = |text: &str| text.parse().ok().filter(is_number);
-        Ok(Self {
-            errors: options.value("errors", default.errors, "a number of 0 or more", errors)?,
-            memory_bytes: options.value(
-                "memory",
-                default.memory_bytes,
-                "bytes, such as 64MiB",
-                memory::read,
-            )?,
-            comm: options.flag("comm")?,
-        })
-    }
-}
 
 /// One measurement of a run.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +88,8 @@ pub struct Auto {
     away_s: Vec<f64>,
     /// Over how long the work of the last sample was measured.
     span_s: f64,
+    /// When the first measurement was taken, and when the last one.
+    began_s: Option<f64>,
     last_s: f64,
     /// What was lost since an imbalance was seen first, and in how many more samples it was seen than not.
     lost: Lost,
@@ -147,6 +116,7 @@ impl Auto {
             shares: Vec::new(),
             away_s: Vec::new(),
             span_s: 0.0,
+            began_s: None,
             last_s: 0.0,
             lost: Lost { seconds: 0.0, parts: 0.0 },
             seen: 0,
@@ -189,6 +159,7 @@ impl Auto {
         self.forget(sample.gone);
         let since_s = (sample.now_s - self.last_s).max(0.0);
         self.last_s = sample.now_s;
+        self.began_s.get_or_insert(sample.now_s);
         let work: f64 = sample.view.chares.iter().map(|chare| chare.load).sum();
         if work <= 0.0 {
             return Ok(Answer::Wait(Why::NoWork));
@@ -407,12 +378,20 @@ impl Auto {
         if self.seen < SEEN_MIN {
             return Ok(Answer::Wait(Why::Unconfirmed));
         }
-        if !self.lost.is_enough(best.cost_s) || best.gain * left_s <= best.cost_s {
+        let is_obvious = best.is_sure(OBVIOUS * self.settings.errors * error);
+        let likely_s = if is_obvious { best.gain * self.lasted_s(sample.now_s) } else { 0.0 };
+        if !self.lost.is_enough(likely_s, best.cost_s) || best.gain * left_s <= best.cost_s {
             return Ok(Answer::Wait(Why::NotWorth));
         }
         self.lost = Lost::default();
         self.note_who_gives_up(&view, &best.decision);
         Ok(self.begin(sample.now_s, &view, best))
+    }
+
+    /// For how long things stayed as they were, on average from the beginning to now, until there was something to gain.
+    fn lasted_s(&self, now_s: f64) -> f64 {
+        let decisions = self.records.iter().filter(|record| record.gain_expected > 0.0).count();
+        (now_s - self.began_s.unwrap_or(now_s)) / (decisions + 1) as f64
     }
 
     /// Notes the PE that ends last if all its chares go.
@@ -587,6 +566,8 @@ const SAMPLES_MIN: u32 = 3;
 const MOST: f64 = 0.9;
 /// An imbalance must be seen in so many samples more than it was not.
 const SEEN_MIN: u32 = 2;
+/// What is gained even if times are so many times as far wrong as they may be is not taken for real by mistake.
+const OBVIOUS: f64 = 2.0;
 /// A move that has not been made after so many seconds is not going to be.
 const MOVING_MAX_S: f64 = 60.0;
 /// What was measured over a span is forgotten when there is one so many times as long.
