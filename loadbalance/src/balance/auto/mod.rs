@@ -379,7 +379,7 @@ impl Auto {
             return Ok(Answer::Wait(Why::Unconfirmed));
         }
         let is_obvious = best.is_sure(OBVIOUS * self.settings.errors * error);
-        let likely_s = if is_obvious { best.gain * self.lasted_s(sample.now_s, best.gain) } else { 0.0 };
+        let likely_s = if is_obvious { best.gain * self.lasted_s(sample.now_s) } else { 0.0 };
         if !self.lost.is_enough(likely_s, best.cost_s) || best.gain * left_s <= best.cost_s {
             return Ok(Answer::Wait(Why::NotWorth));
         }
@@ -388,12 +388,10 @@ impl Auto {
         Ok(self.begin(sample.now_s, &view, best))
     }
 
-    /// For how long things stayed as they were, on average from the beginning to now, until there was something like as much to
-    /// gain as now.
-    fn lasted_s(&self, now_s: f64, gain: f64) -> f64 {
-        let as_much = |record: &&Record| record.gain_expected > gain / 2.0;
-        let times = 1 + self.records.iter().filter(as_much).count();
-        (now_s - self.began_s.unwrap_or(now_s)) / times as f64
+    /// For how long things stayed as they were, on average from the beginning to now, until there was something to gain.
+    fn lasted_s(&self, now_s: f64) -> f64 {
+        let decisions = self.records.iter().filter(|record| record.gain_expected > 0.0).count();
+        (now_s - self.began_s.unwrap_or(now_s)) / (decisions + 1) as f64
     }
 
     /// Notes the PE that ends last if all its chares go.
