@@ -13,7 +13,8 @@
 //!    was lost by not making them has reached what they cost meanwhile. Never more than twice the best is paid so, whatever comes.
 //!
 //! After each decision it compares what the run got with what was expected ([`Record`]): whether its chares do more work in a
-//! second, whatever loads and speeds promise. If they do not, it expects less of the next decision.
+//! second, whatever loads and speeds promise. If they do not, it expects less of the next decision. If they do less, because
+//! chares that were put elsewhere have others wait, those go back, and for a while nothing moves for so little.
 
 mod answer;
 mod level;
@@ -21,18 +22,21 @@ mod look;
 mod lost;
 mod outcome;
 mod record;
+mod sample;
 mod settings;
 mod speed;
 #[cfg(test)]
 mod tests;
 pub(super) mod transfer;
 mod trial;
+mod undo;
 
 pub use answer::{Answer, Why};
 pub use level::Level;
 pub use look::{Look, Weighed};
 pub use lost::Lost;
 pub use record::Record;
+pub use sample::Sample;
 pub use settings::Settings;
 
 use super::communication::Communication;
@@ -43,37 +47,11 @@ use super::hierarchical::Hierarchical;
 use super::refine::Refine;
 use super::view::{Times, View, ViewError};
 use super::{Balancer, memory};
-use outcome::Outcome;
+use outcome::{Brought, Outcome};
 use speed::Speed;
 use transfer::Transfer;
 use trial::Trial;
-
-/// One measurement of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample<'a> {
-    /// Seconds since the run began.
-    pub now_s: f64,
-    /// Where chares are, the work that they do in a second, and the speeds that PEs delivered. Chares keep their numbers
-    /// from sample to sample but for those that have [`gone`](Self::gone), and new ones come behind them; if there are
-    /// fewer than before without that, all begin anew.
-    pub view: &'a View,
-    /// The numbers, in order, that chares had in the sample before which have ended since: those behind them have closed
-    /// the ranks.
-    pub gone: &'a [u32],
-    /// Seconds over which that work was measured: so much of it was told before.
-    pub span_s: f64,
-    /// Seconds of the run that are left, if anybody knows.
-    pub left_s: Option<f64>,
-    /// The work that chares still have to do, if they say so: it tells better when the last of them ends, where some run ahead of
-    /// others.
-    pub left_work: Option<f64>,
-    /// Bytes per second from the fastest node to another, as far as anybody knows: moves show it.
-    pub bytes_per_s: f64,
-    /// Seconds that a chare is away when it moves, besides those of its bytes.
-    pub away_s: f64,
-    /// Seconds that a decision takes the run, as the last one did; 0 if nothing waits for it.
-    pub decide_s: f64,
-}
+use undo::Undo;
 
 /// Decides when to balance, and by which balancer.
 #[derive(Clone, Debug)]
@@ -99,6 +77,8 @@ pub struct Auto {
     /// Moves that were decided last, while they are not seen to have been made; and when that was.
     pending: Vec<super::Move>,
     decided_s: f64,
+    /// Those moves, while it is not known what came of them.
+    unproven: Vec<super::Move>,
     /// A chare that was sent to a PE to try it, and how often that has been measured.
     tried: Option<(super::Move, u32)>,
     records: Vec<Record>,
@@ -124,6 +104,7 @@ impl Auto {
             transfer: Transfer::new(),
             pending: Vec::new(),
             decided_s: 0.0,
+            unproven: Vec::new(),
             tried: None,
             records: Vec::new(),
             look: Look { imbalance: 1.0, noise: 0.0, pes: Vec::new(), weighed: None },
@@ -171,7 +152,11 @@ impl Auto {
         if let Some(answer) = self.evacuate(sample)? {
             return Ok(answer);
         }
-        self.outcome.observe(sample, checked.times.imbalance(), &self.speeds, &mut self.records);
+        let brought =
+            self.outcome.observe(sample, checked.times.imbalance(), &self.speeds, &mut self.records);
+        if let Some(answer) = self.undo(sample, brought)? {
+            return Ok(answer);
+        }
         if !self.has_seen_enough() {
             return Ok(Answer::Wait(Why::TooFew));
         }
@@ -179,7 +164,8 @@ impl Auto {
         if let Some(answer) = self.end_trial(sample, &times)? {
             return Ok(answer);
         }
-        let unlikely = (error * (expected_most(times.work.len()) + self.settings.errors)).max(FINEST);
+        let unlikely = error * (expected_most(times.work.len()) + self.settings.errors);
+        let unlikely = unlikely.max(FINEST).max(self.outcome.futile(sample.now_s));
         (self.look.imbalance, self.look.noise) = (times.imbalance(), unlikely);
         if times.imbalance() - 1.0 <= unlikely {
             (self.lost, self.seen) = (Lost::default(), self.seen.saturating_sub(1));
@@ -196,6 +182,7 @@ impl Auto {
         if gone.is_empty() {
             return;
         }
+        self.unproven.clear();
         let is_left = |number: usize| number_without(gone, number as u32).is_some();
         let mut numbers = 0..;
         self.shares.retain(|_| numbers.next().is_some_and(is_left));
@@ -235,6 +222,22 @@ impl Auto {
             return Ok(self.begin(sample.now_s, sample.view, trial));
         }
         Ok(Answer::Wait(why))
+    }
+
+    /// Takes the last moves back if they made the run slower, and what is lost by that is more than what going back costs.
+    fn undo(&mut self, sample: &Sample<'_>, brought: Option<Brought>) -> Result<Option<Answer>, ViewError> {
+        let Some(brought) = brought else { return Ok(None) };
+        let moves = std::mem::take(&mut self.unproven);
+        let Brought::Loss(loss) = brought else { return Ok(None) };
+        let undo = Undo(&moves);
+        let decision = undo.decide(sample.view)?;
+        let cost_s = self.transfer.cost_s(sample.view, &decision.moves, sample);
+        let left_s = sample.left_s.unwrap_or(sample.now_s);
+        if decision.moves.is_empty() || loss * left_s <= cost_s {
+            return Ok(None);
+        }
+        let back = Candidate { by: undo.name(), gain: 0.0, cost_s, decision };
+        Ok(Some(self.begin(sample.now_s, sample.view, back)))
     }
 
     /// Has a chare come back from a PE that is still so slow that all wait for it. No proof is asked for: it was sent to find out.
@@ -284,6 +287,7 @@ impl Auto {
             self.shares.clear();
             self.away_s.clear();
             self.pending.clear();
+            self.unproven.clear();
             self.transfer.forget();
         }
         self.shares.resize(view.chares.len(), Level::default());
@@ -507,8 +511,9 @@ impl Auto {
         let Candidate { by, gain, cost_s, decision } = chosen;
         self.records.push(Record::new(now_s, by, &decision, gain, cost_s));
         self.pending.clone_from(&decision.moves);
+        self.unproven = if gain > 0.0 { decision.moves.clone() } else { Vec::new() };
         self.decided_s = now_s;
-        self.outcome.begin(&self.speeds);
+        self.outcome.begin(&self.speeds, decision.before);
         self.transfer.begins(view, &decision.moves, now_s);
         Answer::Move(decision, by)
     }

@@ -326,6 +326,45 @@ fn it_expects_less_of_what_did_not_come_true() {
 }
 
 #[test]
+fn moves_that_make_a_run_slower_are_taken_back() {
+    let owners: Vec<u32> = (0..40).map(|at| u32::from(at > 20)).collect();
+    let (mut auto, mut view) = (Auto::new(Settings::default()), view([1.0, 1.0], owners.clone()));
+    // Wherever else they are they wait for each other.
+    let mut run = |view: &mut View, from: u32, owners: &[u32], longest_s: f64| {
+        for at in from..from + 30 {
+            let is_apart = view.chares.iter().map(|chare| chare.pe).ne(owners.iter().copied());
+            let step_s = longest_s * if is_apart { 1.2 } else { 1.0 };
+            answer(&mut auto, view, f64::from(at), step_s, (None, 1e8));
+        }
+        auto.records().iter().map(|record| (record.by, record.moves)).collect::<Vec<_>>()
+    };
+    let records = run(&mut view, 0, &owners, 21.0);
+    assert_eq!(records, [("exchange", 1), ("undo", 1)], "and it is not tried again at once");
+    assert!(view.chares.iter().map(|chare| chare.pe).eq(owners));
+    // An imbalance that is larger is still ended.
+    let owners: Vec<u32> = (0..40).map(|at| u32::from(at > 29)).collect();
+    view.chares.iter_mut().zip(&owners).for_each(|(chare, owner)| chare.pe = *owner);
+    let records = run(&mut view, 30, &[], 30.0);
+    assert_eq!(records[2].1, 10, "{records:?}");
+}
+
+#[test]
+fn loads_that_have_grown_since_are_no_fault_of_moves() {
+    let (mut auto, mut view) =
+        (Auto::new(Settings::default()), view([1.0, 1.0], (0..40).map(|at| u32::from(at > 20))));
+    for at in 0..30 {
+        let has_moved = view.chares[..21].iter().any(|chare| chare.pe != 0);
+        if has_moved {
+            // One of the other PE takes three times as long from then on.
+            view.chares[39].load = 3.0;
+        }
+        let longest = view.check().unwrap().times.longest();
+        answer(&mut auto, &mut view, f64::from(at), longest, (None, 1e8));
+    }
+    assert!(auto.records().iter().all(|record| record.by != "undo"), "{:?}", auto.records());
+}
+
+#[test]
 fn it_does_not_pay_more_than_it_gains() {
     let moved = |left_s: Option<f64>, bytes_per_s: f64| {
         let mut auto = Auto::new(Settings::default());
