@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -14,14 +15,15 @@ METACHARE = os.environ["METACHARE"]
 BRIEF = "--brief" in sys.argv
 TURNS = 1 if BRIEF else 5
 STEPS = 20
+CORES = len(os.sched_getaffinity(0))
 DT, BEAM, THERMAL = 0.1, 0.02, 0.02
 
 
-@numba.njit
-def advance_some(x, y, u, v, field_x, field_y, density, nx, ny, until_middle, whole, first, end):
+@numba.njit(nogil=True)
+def advance(x, y, u, v, field_x, field_y, density, nx, ny, until_middle, whole):
     """Moves particles and adds up their charge (leapfrog, cloud in cell), in cells and steps; their squared velocities."""
     squares = 0.0
-    for p in range(first, end):
+    for p in range(x.size):
         i, j = int(x[p]), int(y[p])
         fx, fy = x[p] - i, y[p] - j
         w00, w01, w10, w11 = (1 - fx) * (1 - fy), (1 - fx) * fy, fx * (1 - fy), fx * fy
@@ -50,26 +52,10 @@ def advance_some(x, y, u, v, field_x, field_y, density, nx, ny, until_middle, wh
     return squares
 
 
-@numba.njit(parallel=True)
-def advance(x, y, u, v, field_x, field_y, densities, nx, ny, until_middle, whole):
-    """The same by as many threads as there are densities, each with its own; their sum is in the first."""
-    threads = densities.shape[0]
-    squares = np.zeros(threads)
-    for t in numba.prange(threads):
-        densities[t] = 0
-        first, end = x.size * t // threads, x.size * (t + 1) // threads
-        own = densities[t]
-        squares[t] = advance_some(x, y, u, v, field_x, field_y, own, nx, ny, until_middle, whole, first, end)
-    for t in range(1, threads):
-        densities[0] += densities[t]
-    return squares.sum()
-
-
 class Plasma:
     """A beam through cold electrons, as `run pic` has it but for random velocities, its particles sorted by cell."""
 
     def __init__(self, particles, nx, ny, thermal, threads=1):
-        numba.set_num_threads(threads)
         rng = np.random.default_rng(1)
         self.count, self.nx, self.ny = particles, nx, ny
         self.side = 2 * np.pi / nx
@@ -82,21 +68,38 @@ class Plasma:
         u[number % round(1 / BEAM) == 0] += unit
         order = np.lexsort((y.astype(int), x.astype(int)))
         self.x, self.y, self.u, self.v = (np.ascontiguousarray(column[order]) for column in (x, y, u, v))
-        self.densities = np.zeros((threads, nx + 1, ny + 1))
+        # Each thread has a part of the particles, and a grid of its own for their charge.
+        bounds = [particles * thread // threads for thread in range(threads + 1)]
+        self.parts = [slice(*part) for part in zip(bounds, bounds[1:])]
+        self.densities = [np.zeros((nx + 1, ny + 1)) for _ in self.parts]
+        self.pool = ThreadPoolExecutor(threads)
         nothing = np.zeros((nx + 1, ny + 1))
         # Also compiles it.
         still = np.zeros(particles)
-        advance(self.x, self.y, still, still.copy(), nothing, nothing, self.densities, nx, ny, 0.5, 1.0)
+        self.advance(still, still.copy(), nothing, nothing, 0.5, 1.0)
         self.is_first = True
+
+    def advance(self, u, v, *rest):
+        """Moves all particles, by all threads."""
+
+        def move(part, density):
+            density[:] = 0
+            field_x, field_y, *weights = rest
+            advance(self.x[part], self.y[part], u[part], v[part], field_x, field_y, density, self.nx, self.ny, *weights)
+
+        if len(self.parts) == 1:
+            move(self.parts[0], self.densities[0])
+        else:
+            list(self.pool.map(move, self.parts, self.densities))
 
     def solve(self):
         """The accelerations at the points, and the energy of the first wave along x, of an electron."""
         nx, ny = self.nx, self.ny
-        summed = self.densities[0]
-        density = summed[:nx, :ny].copy()
-        density[0, :] += summed[nx, :ny]
-        density[:, 0] += summed[:nx, ny]
-        density[0, 0] += summed[nx, ny]
+        corners = self.densities[0] if len(self.densities) == 1 else sum(self.densities)
+        density = corners[:nx, :ny].copy()
+        density[0, :] += corners[nx, :ny]
+        density[:, 0] += corners[:nx, ny]
+        density[0, 0] += corners[nx, ny]
         waves = np.fft.rfft2(density) / self.count
         kx, ky = np.fft.fftfreq(nx)[:, None], np.fft.rfftfreq(ny)[None, :]
         curvature = ((2 * np.sin(np.pi * kx)) ** 2 + (2 * np.sin(np.pi * ky)) ** 2) / self.side**2
@@ -114,7 +117,7 @@ class Plasma:
     def step(self):
         (field_x, field_y), energy = self.solve()
         weights = (0.0, 0.5) if self.is_first else (0.5, 1.0)
-        advance(self.x, self.y, self.u, self.v, field_x, field_y, self.densities, self.nx, self.ny, *weights)
+        self.advance(self.u, self.v, field_x, field_y, *weights)
         self.is_first = False
         return energy
 
@@ -133,7 +136,7 @@ def run(*words, pes=1):
 
 def nanoseconds(particles, nx, ny, pes):
     words = ["--particles", str(particles), "--cells", f"{nx}x{ny}", "--thermal", str(THERMAL), "--steps", str(STEPS)]
-    plasma = Plasma(particles, nx, ny, THERMAL, min(pes, numba.config.NUMBA_NUM_THREADS))
+    plasma = Plasma(particles, nx, ny, THERMAL, min(pes, CORES))
     peer, own = [], []
     for _ in range(TURNS):
         begun = time.perf_counter()
@@ -165,7 +168,7 @@ def growth():
 
 growth()
 ONE = [(1 << 20, 128, 128, 1), (1 << 22, 256, 256, 1), (10_000_000, 256, 256, 1)]
-SEVERAL = [(10_000_000, 256, 256, pes) for pes in sorted({2, 4, os.cpu_count()})]
+SEVERAL = [(10_000_000, 256, 256, pes) for pes in sorted({2, 4, CORES} - {1})]
 for size in [(20_000, 32, 8, 1), (20_000, 32, 8, 2)] if BRIEF else ONE + SEVERAL:
-    print("{} particles on {} x {} cells, PEs or threads: {}".format(*size), flush=True)
+    print("{} particles on {} x {} cells, PEs: {}".format(*size), flush=True)
     nanoseconds(*size)
