@@ -10,7 +10,7 @@
 //!    must bring more.
 //! 3. *Will it last?* Nobody knows. The moves are made at once if they bring much more than they cost should it last as long
 //!    as what was before did on average ([`Lost`]). If not, then as with skis that can be rented or bought: when what
-//!    was lost by not making them has reached what they cost meanwhile. Never more than twice the best is paid so, whatever comes.
+//!    was lost by not making them has reached what they cost meanwhile. In that way never more than twice the best is paid, whatever comes.
 //!
 //! After each decision it compares what the run got with what was expected ([`Record`]): whether its chares do more work in a
 //! second, whatever loads and speeds promise. If they do not, it expects less of the next decision. If they do less, because
@@ -18,6 +18,7 @@
 
 mod answer;
 mod level;
+mod listed;
 mod look;
 mod lost;
 mod outcome;
@@ -28,8 +29,6 @@ mod speed;
 #[cfg(test)]
 mod tests;
 pub(super) mod transfer;
-mod trial;
-mod undo;
 
 pub use answer::{Answer, Why};
 pub use level::Level;
@@ -47,11 +46,10 @@ use super::hierarchical::Hierarchical;
 use super::refine::Refine;
 use super::view::{Times, View, ViewError};
 use super::{Balancer, memory};
-use outcome::{Brought, Outcome};
+use listed::Listed;
+use outcome::{Loss, Outcome};
 use speed::Speed;
 use transfer::Transfer;
-use trial::Trial;
-use undo::Undo;
 
 /// Decides when to balance, and by which balancer.
 #[derive(Clone, Debug)]
@@ -77,8 +75,6 @@ pub struct Auto {
     /// Moves that were decided last, while they are not seen to have been made; and when that was.
     pending: Vec<super::Move>,
     decided_s: f64,
-    /// Those moves, while it is not known what came of them.
-    unproven: Vec<super::Move>,
     /// A chare that was sent to a PE to try it, and how often that has been measured.
     tried: Option<(super::Move, u32)>,
     records: Vec<Record>,
@@ -104,7 +100,6 @@ impl Auto {
             transfer: Transfer::new(),
             pending: Vec::new(),
             decided_s: 0.0,
-            unproven: Vec::new(),
             tried: None,
             records: Vec::new(),
             look: Look { imbalance: 1.0, noise: 0.0, pes: Vec::new(), weighed: None },
@@ -152,9 +147,8 @@ impl Auto {
         if let Some(answer) = self.evacuate(sample)? {
             return Ok(answer);
         }
-        let brought =
-            self.outcome.observe(sample, checked.times.imbalance(), &self.speeds, &mut self.records);
-        if let Some(answer) = self.undo(sample, brought)? {
+        let loss = self.outcome.observe(sample, checked.times.imbalance(), &self.speeds, &mut self.records);
+        if let Some(answer) = self.undo(sample, loss)? {
             return Ok(answer);
         }
         if !self.has_seen_enough() {
@@ -182,7 +176,7 @@ impl Auto {
         if gone.is_empty() {
             return;
         }
-        self.unproven.clear();
+        self.outcome.forget_moves();
         let is_left = |number: usize| number_without(gone, number as u32).is_some();
         let mut numbers = 0..;
         self.shares.retain(|_| numbers.next().is_some_and(is_left));
@@ -207,7 +201,7 @@ impl Auto {
             if self.speeds[pe].worth_a_try(sample.now_s, 0.0).is_none() || sample.view.pes[pe].is_leaving {
                 continue;
             }
-            let Some(trial) = Trial::to(pe as u32, &view, times) else { continue };
+            let Some(trial) = Listed::trial(pe as u32, &view, times) else { continue };
             let decision = trial.decide(sample.view)?;
             // In vain, it comes back.
             let cost_s = 2.0 * self.transfer.cost_s(sample.view, &decision.moves, sample);
@@ -225,15 +219,13 @@ impl Auto {
     }
 
     /// Takes the last moves back if they made the run slower, and what is lost by that is more than what going back costs.
-    fn undo(&mut self, sample: &Sample<'_>, brought: Option<Brought>) -> Result<Option<Answer>, ViewError> {
-        let Some(brought) = brought else { return Ok(None) };
-        let moves = std::mem::take(&mut self.unproven);
-        let Brought::Loss(loss) = brought else { return Ok(None) };
-        let undo = Undo(&moves);
+    fn undo(&mut self, sample: &Sample<'_>, loss: Option<Loss>) -> Result<Option<Answer>, ViewError> {
+        let Some(Loss { part, moves }) = loss else { return Ok(None) };
+        let undo = Listed::undo(moves);
         let decision = undo.decide(sample.view)?;
         let cost_s = self.transfer.cost_s(sample.view, &decision.moves, sample);
         let left_s = sample.left_s.unwrap_or(sample.now_s);
-        if decision.moves.is_empty() || loss * left_s <= cost_s {
+        if decision.moves.is_empty() || part * left_s <= cost_s {
             return Ok(None);
         }
         let back = Candidate { by: undo.name(), gain: 0.0, cost_s, decision };
@@ -247,7 +239,7 @@ impl Auto {
         if *samples < SAMPLES_MIN {
             return Ok(None);
         }
-        let back = Trial::back(step);
+        let back = Listed::end_of_trial(*step);
         let (chare, to) = (step.chare as usize, step.to);
         self.tried = None;
         if sample.view.chares.get(chare).is_none_or(|chare| chare.pe != to) || times.last() != Some(to) {
@@ -287,7 +279,7 @@ impl Auto {
             self.shares.clear();
             self.away_s.clear();
             self.pending.clear();
-            self.unproven.clear();
+            self.outcome.forget_moves();
             self.transfer.forget();
         }
         self.shares.resize(view.chares.len(), Level::default());
@@ -511,9 +503,8 @@ impl Auto {
         let Candidate { by, gain, cost_s, decision } = chosen;
         self.records.push(Record::new(now_s, by, &decision, gain, cost_s));
         self.pending.clone_from(&decision.moves);
-        self.unproven = if gain > 0.0 { decision.moves.clone() } else { Vec::new() };
         self.decided_s = now_s;
-        self.outcome.begin(&self.speeds, decision.before);
+        self.outcome.begin(&self.speeds, &decision);
         self.transfer.begins(view, &decision.moves, now_s);
         Answer::Move(decision, by)
     }

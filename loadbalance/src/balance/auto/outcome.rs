@@ -2,6 +2,7 @@
 
 use super::speed::Speed;
 use super::{Level, Record, Sample};
+use crate::balance::{Decision, Move};
 
 /// Compares what decisions brought with what they promised.
 #[derive(Clone, Debug)]
@@ -20,30 +21,29 @@ pub(super) struct Outcome {
 struct Waiting {
     before: f64,
     imbalance: f64,
+    moves: Vec<Move>,
     speeds: Vec<f64>,
     /// When its moves were seen to have been made.
     made_s: Option<f64>,
 }
 
-/// What came of a decision.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Brought {
-    /// Nobody knows, as speeds have changed meanwhile.
-    Unknown,
-    /// It did no harm.
-    Gain,
-    /// This part of each second is lost by it.
-    Loss(f64),
+/// What was lost by a decision.
+#[derive(Clone, Debug)]
+pub(super) struct Loss {
+    /// The part of each second.
+    pub(super) part: f64,
+    /// The moves that were made for it.
+    pub(super) moves: Vec<Move>,
 }
 
-/// Moves are taken back if by this part less is done, and if noise cannot be the reason.
+/// A decision is a loss if by this part less is done, and by so many times the noise.
 const WORSE: f64 = 0.03;
+const ERRORS: f64 = 3.0;
 /// Of moves for more than this imbalance it is not judged: what is done in a second has often not yet fallen when they are made.
 const SMALL: f64 = 1.15;
 /// For so many seconds nothing moves again for an imbalance that is not so many times as large.
 const FUTILE_S: f64 = 60.0;
 const LARGER: f64 = 1.5;
-const ERRORS: f64 = 3.0;
 /// After so many times the span of a measurement, what was before counts little in it.
 const SPANS: f64 = 2.0;
 /// The weight of the last decision in what is expected of the next.
@@ -61,21 +61,33 @@ impl Outcome {
         self.trust
     }
 
-    /// Chares begin to move, at these speeds, because of this imbalance.
-    pub(super) fn begin(&mut self, speeds: &[Speed], imbalance: f64) {
-        let speeds = speeds.iter().map(Speed::value).collect();
-        self.waiting = Some(Waiting { before: self.efficiency.value(), imbalance, speeds, made_s: None });
+    /// Chares begin to move, at these speeds.
+    pub(super) fn begin(&mut self, speeds: &[Speed], decision: &Decision) {
+        self.waiting = Some(Waiting {
+            before: self.efficiency.value(),
+            imbalance: decision.before,
+            moves: decision.moves.clone(),
+            speeds: speeds.iter().map(Speed::value).collect(),
+            made_s: None,
+        });
     }
 
-    /// Takes a measurement in which no chare is on its way, and writes down what the last decision brought once that is known,
-    /// which it then returns.
+    /// Chares have got other numbers: whatever comes of the last decision, its moves cannot be taken back.
+    pub(super) fn forget_moves(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.moves.clear();
+        }
+    }
+
+    /// Takes a measurement in which no chare is on its way, and writes down what the last decision brought once that is known;
+    /// says so if it was a loss.
     pub(super) fn observe(
         &mut self,
         sample: &Sample<'_>,
         imbalance: f64,
         speeds: &[Speed],
         records: &mut [Record],
-    ) -> Option<Brought> {
+    ) -> Option<Loss> {
         let work: f64 = sample.view.chares.iter().map(|chare| chare.load).sum();
         let speed: f64 = sample.view.pes.iter().map(|pe| pe.part.speed).sum();
         self.efficiency.observe(work / speed);
@@ -88,28 +100,25 @@ impl Outcome {
         if since_s < SPANS * sample.span_s {
             return None;
         }
+        let waiting = self.waiting.take()?;
         let (before, now) = (waiting.before, self.efficiency.value());
-        // What would be done in a second if all PEs had as much to do as their speeds earn.
-        let imbalance_before = waiting.imbalance;
-        let even = now * imbalance / (before * imbalance_before);
         let is_as_it_was = speeds.iter().zip(&waiting.speeds).all(|(now, then)| !now.is_another(*then));
-        self.waiting = None;
         let record = records.last_mut()?;
         let gained = if now > 0.0 { 1.0 - before / now } else { 0.0 };
         record.settle(imbalance, gained);
         // If speeds have changed meanwhile, nobody knows what would have been.
         if !is_as_it_was || record.gain_expected <= 0.0 {
-            return Some(Brought::Unknown);
+            return None;
         }
         self.learn(record.gain_expected, gained);
-        // What loads have done since is no fault of the moves.
-        let was_small = imbalance_before <= SMALL;
-        let is_worse = was_small && gained < 0.0 && even < 1.0 - WORSE.max(ERRORS * self.noise());
-        if !is_worse {
-            return Some(Brought::Gain);
+        // How much is done for the imbalance that there is: what loads have done since is no fault of the moves.
+        let part_of_before = now * imbalance / (before * waiting.imbalance);
+        let is_less = gained < 0.0 && part_of_before < 1.0 - WORSE.max(ERRORS * self.noise());
+        if !is_less || waiting.imbalance > SMALL {
+            return None;
         }
-        self.futile = Some((LARGER * (imbalance_before - 1.0), sample.now_s + FUTILE_S));
-        Some(Brought::Loss(-gained))
+        self.futile = Some((LARGER * (waiting.imbalance - 1.0), sample.now_s + FUTILE_S));
+        Some(Loss { part: -gained, moves: waiting.moves })
     }
 
     /// How far above 1 an imbalance must be now because moves that were made for less made the run slower.
@@ -129,5 +138,56 @@ impl Outcome {
         let weight = LEARNED * expected * expected / (expected * expected + noise * noise);
         let came_true = (gained / expected).clamp(0.0, 1.0);
         self.trust += weight * (came_true - self.trust);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Part;
+    use crate::balance::View;
+
+    /// What is lost by moves that were made for that imbalance on two PEs, which did 1.9 units of work in a second until then and
+    /// do so many since, at this imbalance; and what is futile then.
+    fn lost(imbalance_before: f64, work: f64, imbalance: f64) -> (Option<f64>, f64) {
+        let mut speed = Speed::new();
+        (0..10).for_each(|at| speed.observe(1.0, true, f64::from(at)));
+        let speeds = [speed; 2];
+        let moves = vec![Move { chare: 0, from: 0, to: 1 }];
+        let decision = Decision { before: imbalance_before, after: 1.0, moves, ..Decision::default() };
+        let mut records = [Record::new(10.0, "refine", &decision, 1.0 - 1.0 / imbalance_before, 0.1)];
+        let mut outcome = Outcome::new();
+        let mut observe = |at: u32, work: f64, imbalance: f64| {
+            if at == 10 {
+                outcome.begin(&speeds, &decision);
+            }
+            let view = View::new(&Part::each(&[1.0, 1.0]), [(0, work / 2.0), (1, work / 2.0)]);
+            let sample = Sample {
+                now_s: f64::from(at),
+                view: &view,
+                gone: &[],
+                span_s: 1.0,
+                left_s: None,
+                left_work: None,
+                bytes_per_s: 1e8,
+                away_s: 0.0,
+                decide_s: 0.0,
+            };
+            outcome.observe(&sample, imbalance, &speeds, &mut records)
+        };
+        (0..10).for_each(|at| drop(observe(at, 1.9, imbalance_before)));
+        let loss = (10..20).find_map(|at| observe(at, work, imbalance));
+        (loss.map(|loss| loss.part), outcome.futile(19.0))
+    }
+
+    #[test]
+    fn less_is_lost_by_moves_if_no_imbalance_explains_it() {
+        let (part, futile) = lost(1.05, 1.6, 1.0);
+        assert!(part.is_some_and(|part| (0.1..0.2).contains(&part)), "{part:?}");
+        assert!((futile - LARGER * 0.05).abs() < 1e-9, "{futile}");
+        assert_eq!(lost(1.05, 1.98, 1.0), (None, 0.0), "more is done");
+        assert_eq!(lost(1.05, 1.6, 1.25), (None, 0.0), "loads have grown since");
+        assert_eq!(lost(1.5, 1.6, 1.0), (None, 0.0), "it had not yet fallen when they were made");
+        assert_eq!(lost(1.01, 1.88, 1.0), (None, 0.0), "too little to be sure");
     }
 }

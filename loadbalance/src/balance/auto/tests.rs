@@ -349,22 +349,6 @@ fn moves_that_make_a_run_slower_are_taken_back() {
 }
 
 #[test]
-fn loads_that_have_grown_since_are_no_fault_of_moves() {
-    let (mut auto, mut view) =
-        (Auto::new(Settings::default()), view([1.0, 1.0], (0..40).map(|at| u32::from(at > 20))));
-    for at in 0..30 {
-        let has_moved = view.chares[..21].iter().any(|chare| chare.pe != 0);
-        if has_moved {
-            // One of the other PE takes three times as long from then on.
-            view.chares[39].load = 3.0;
-        }
-        let longest = view.check().unwrap().times.longest();
-        answer(&mut auto, &mut view, f64::from(at), longest, (None, 1e8));
-    }
-    assert!(auto.records().iter().all(|record| record.by != "undo"), "{:?}", auto.records());
-}
-
-#[test]
 fn it_does_not_pay_more_than_it_gains() {
     let moved = |left_s: Option<f64>, bytes_per_s: f64| {
         let mut auto = Auto::new(Settings::default());
