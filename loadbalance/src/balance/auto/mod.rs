@@ -401,7 +401,7 @@ impl Auto {
     }
 
     /// Of all balancers the one whose moves bring most in the time that is left, after what they cost; with communication
-    /// in mind if chares talk and that brings no less.
+    /// in mind if chares talk, and that brings no less and costs little more.
     fn best(
         &self,
         view: &View,
@@ -425,12 +425,15 @@ impl Auto {
             }
         }
         let Some((best, first)) = best else { return Ok(None) };
-        if view.edges.is_empty() {
+        let aware = Communication { first, tolerance, ..Communication::default() };
+        let is_too_large = memory::of(&aware, view) > self.settings.memory_bytes;
+        if !self.settings.comm || view.edges.is_empty() || is_too_large {
             return Ok(Some(best));
         }
-        let aware = Communication { first, tolerance, ..Communication::default() };
         let aware = self.candidate(&aware, view, sample)?;
-        let is_as_good = aware.gain >= best.gain - tolerance && aware.is_sure(self.settings.errors * error);
+        let is_as_good = aware.gain >= best.gain - tolerance
+            && aware.cost_s <= best.cost_s + FINEST * left_s
+            && aware.is_sure(self.settings.errors * error);
         Ok(Some(if is_as_good { aware } else { best }))
     }
 

@@ -10,13 +10,14 @@ pub struct Settings {
     pub errors: f64,
     /// Bytes that a decision may take on the node that makes it; balancers that need more are passed over.
     pub memory_bytes: u64,
-    /// Whether chares that talk to each other are brought together where that costs nothing.
+    /// Whether chares that talk to each other are brought together where that costs next to nothing. How much it brings is not
+    /// known, but who waits for numbers from another node loses by it, and nobody does by what is near.
     pub comm: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { errors: 2.0, memory_bytes: 1 << 30, comm: false }
+        Self { errors: 2.0, memory_bytes: 1 << 30, comm: true }
     }
 }
 
@@ -25,6 +26,8 @@ impl Settings {
         let default = Self::default();
         let is_number = |errors: &f64| errors.is_finite() && *errors >= 0.0;
         let errors = |text: &str| text.parse().ok().filter(is_number);
+        // All balancers have this option; here it is the default.
+        options.flag("comm")?;
         Ok(Self {
             errors: options.value("errors", default.errors, "a number of 0 or more", errors)?,
             memory_bytes: options.value(
@@ -33,7 +36,7 @@ impl Settings {
                 "bytes, such as 64MiB",
                 memory::read,
             )?,
-            comm: options.flag("comm")?,
+            comm: !options.flag("no-comm")?,
         })
     }
 }

@@ -1,10 +1,10 @@
 //! `auto` in a closed loop with a machine in virtual time, from seeds.
 
 use super::*;
-use crate::balance::Move;
 use crate::balance::patterns::Pattern;
 use crate::balance::random::Random;
 use crate::balance::simulated::{BYTES_PER_S, Change, Run, Simulated, run};
+use crate::balance::{Edge, Move};
 
 const SEEDS: std::ops::Range<u64> = 0..20;
 
@@ -286,6 +286,35 @@ fn waits(answers: &[Answer]) -> Vec<Option<Why>> {
         Answer::Move(..) => None,
     };
     answers.iter().map(why).collect()
+}
+
+/// A ring of 40 chares, of which those that are neighbours have numbers far from each other, on two nodes: how many pairs of
+/// neighbours are apart after the first moves, and how many moves there were. Each is on the node that is said by its place.
+fn ring(settings: Settings, bytes: u64, node: impl Fn(u32) -> u32) -> (usize, u64) {
+    let mut view = view([1.0, 1.0], (0..40).map(|chare| node(7 * chare % 40)));
+    view.chares.iter_mut().for_each(|chare| chare.bytes = bytes);
+    // 23 times 7 is 161: the next place in the ring is that of the chare whose number is larger by 23.
+    let edge = |one| Edge { one, other: (one + 23) % 40, bytes: 1000, messages: 10 };
+    view.edges = (0..40).map(edge).collect();
+    let mut auto = Auto::new(settings);
+    drop(answers(&mut auto, &mut view, 60, Some(100.0), 1e8));
+    let is_apart = |edge: &&Edge| view.chares[edge.one as usize].pe != view.chares[edge.other as usize].pe;
+    (view.edges.iter().filter(is_apart).count(), auto.records().iter().map(|record| record.moves).sum())
+}
+
+#[test]
+fn chares_that_talk_to_each_other_move_together() {
+    let all_but_ten = |place| u32::from(place >= 30);
+    let (apart, moves) = ring(Settings::default(), 1000, all_but_ten);
+    assert!(apart <= 4 && moves == 10, "{apart} {moves}");
+    let without = Settings { comm: false, ..Settings::default() };
+    let (apart, moves) = ring(without, 1000, all_but_ten);
+    assert!(apart > 8 && moves == 10, "{apart} {moves}");
+    // Where they are scattered, those near each other are brought together only if that costs little of the time that is left.
+    let scattered = |place| u32::from(place % 4 == 0);
+    let [cheap, dear] = [1000, 100_000_000].map(|bytes| ring(Settings::default(), bytes, scattered));
+    assert!(cheap.0 <= 8 && cheap.1 > 10, "{cheap:?}");
+    assert!(dear.1 == 10, "{dear:?}");
 }
 
 #[test]

@@ -173,8 +173,9 @@ fn choices_are_read_and_mistakes_get_one_sentence() {
     }
     assert!(matches!("auto:errors=3,memory=64MiB".parse().unwrap(), Choice::Auto(_)));
     for (text, looks) in [
-        ("auto", false),
+        ("auto", true),
         ("auto:comm", true),
+        ("auto:no-comm", false),
         ("refine", false),
         ("refine:comm", true),
         ("partition", true),
