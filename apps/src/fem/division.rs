@@ -18,8 +18,12 @@ const CYCLES: f64 = 12.0;
 const VECTORS: usize = 12;
 /// What a body that swells holds, by what its displacements alone take.
 const SWELLING: f64 = 1.6;
+/// Bytes of a number with its column.
+const WEIGHT_BYTES: f64 = 12.0;
 /// Bytes of a node beside its numbers: its place, number, groups and elements.
 const NODE_BYTES: usize = 80;
+/// The same of a box, whose mesh is not kept: its number, and where a run of rows ends that are alike.
+const BOX_NODE_BYTES: usize = 16;
 
 impl Problem {
     /// Blocks in a row of the matrix, on average.
@@ -100,8 +104,34 @@ impl Problem {
         let factors = if self.solver.preconditioner == Preconditioner::Ilu { 2.0 } else { 1.0 };
         // Of a body that swells there is the matrix of its values, too, and blocks have copies of their neighbours' nodes.
         let nodes = if self.swelling.is_some() { SWELLING * nodes } else { nodes };
-        let of_node = self.row_bytes() * factors + ((VECTORS + self.basis()) * 8 * each + NODE_BYTES) as f64;
-        nodes * of_node * self.of_all_meshes()
+        let (rows, beside) = match self.lattice() {
+            Some(_) => (factors - 1.0 + self.surface(), BOX_NODE_BYTES),
+            None => (factors, NODE_BYTES),
+        };
+        let of_node = self.row_bytes() * rows + ((VECTORS + self.basis()) * 8 * each + beside) as f64;
+        nodes * (of_node + self.transfer_bytes()) * self.of_all_meshes()
+    }
+
+    /// Bytes for each node of what takes numbers to the next coarser mesh and back.
+    fn transfer_bytes(&self) -> f64 {
+        // Along an axis every other node is one of the coarser mesh, and those between need all of its element.
+        let along = self.shape().order as f64 / 2.0 + 1.0;
+        match self.solver.preconditioner {
+            Preconditioner::Multigrid => 2.0 * WEIGHT_BYTES * along.powi(self.dim() as i32),
+            _ => 0.0,
+        }
+    }
+
+    /// The part of a subdomain's nodes that are at its surface, where rows are not all alike.
+    fn surface(&self) -> f64 {
+        let along = (self.nodes() as f64 / f64::from(self.parts)).powf(1.0 / self.dim() as f64);
+        1.0 - (1.0 - 2.0 / along.max(2.0)).powi(self.dim() as i32)
+    }
+
+    /// Bytes that a PE needs for a moment: those of all rows of a subdomain of a box, twice, and of its mesh.
+    fn bytes_for_a_moment(&self) -> f64 {
+        let nodes = self.nodes() as f64 / f64::from(self.parts);
+        self.lattice().map_or(0.0, |_| nodes * (2.0 * self.row_bytes() + NODE_BYTES as f64))
     }
 
     /// Bytes of the factor of the coarsest mesh.
@@ -165,7 +195,10 @@ impl Work for Problem {
         let first = owners.first().copied().unwrap_or_default();
         let coarsest =
             |pes: &std::ops::Range<u32>| if pes.contains(&first) { self.bytes_of_coarsest() } else { 0.0 };
-        let memory = |pes: std::ops::Range<u32>| (self.bytes_of(of(&pes) * nodes) + coarsest(&pes)) as u64;
+        let memory = |pes: std::ops::Range<u32>| {
+            let for_a_moment = pes.len() as f64 * self.bytes_for_a_moment();
+            (self.bytes_of(of(&pes) * nodes) + for_a_moment + coarsest(&pes)) as u64
+        };
         Ok(Division {
             owners,
             weights: weights.to_vec(),

@@ -4,7 +4,7 @@
 //! J. van den Eshof, Numerische Mathematik 101, 2005).
 
 use super::course::{Course, Why};
-use super::rows::Rows;
+use super::operator::Operator;
 use serde::{Deserialize, Serialize};
 
 /// Vectors of a basis, at most.
@@ -65,7 +65,7 @@ impl Gmres {
     }
 
     /// The own part of what is summed up; `x` is what the preconditioner made of B.
-    pub fn sums(&mut self, rows: &Rows, b: &mut [f64], x: &[f64], solution: &mut [f64]) -> Vec<f64> {
+    pub fn sums(&mut self, rows: &Operator, b: &mut [f64], x: &[f64], solution: &mut [f64]) -> Vec<f64> {
         match self.phase {
             Phase::Begin => vec![dot(b, b)],
             Phase::First => {

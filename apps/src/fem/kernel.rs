@@ -13,8 +13,6 @@ use chares::{Bulk, KernelCall};
 
 /// Floating-point operations of one call by which a speed is measured, at least.
 const LEAST_WORK: f64 = (1u32 << 22) as f64;
-/// The part of what does not stay in the caches that the matrix of the finest mesh takes.
-const CACHED: f64 = 2.0 / 3.0;
 /// A box has one in so many of the problem's nodes at most: to compute its elements must not take longer than the run.
 const SHARE: usize = 8;
 /// It has so many at least.
@@ -26,8 +24,7 @@ pub(super) const COARSEST_PART: usize = 64;
 /// floating-point operations.
 pub(super) fn kernel(fem: &Fem) -> KernelCall {
     let Ok(problem) = fem.problem() else { return Box::new(|| 1.0) };
-    // With the vectors that a product meets its matrix does not fit.
-    let nodes = CACHED * caches::bytes_beyond() as f64 / problem.row_bytes();
+    let nodes = caches::bytes_beyond() as f64 / problem.bytes_of(1.0);
     let nodes = (nodes as usize).min(problem.nodes() / SHARE).max(NODES_MIN);
     let Some(sample) = Sample::new(&problem, nodes) else { return Box::new(|| 1.0) };
     let work = sample.work();
@@ -74,7 +71,10 @@ impl Sample {
         if meshes.len() < 2 && sample.solver.preconditioner == Preconditioner::Multigrid {
             sample.solver.preconditioner = Preconditioner::Jacobi;
         }
-        let machine = Machine::new(&sample, 0, None);
+        let mut machine = Machine::new(&sample, 0, None);
+        if matches!(problem.domain, Domain::Read { .. }) {
+            machine.keep_all_rows();
+        }
         let load = machine.load()?.to_vec();
         let coarsest = Bulk::zeros(meshes.last()?.nodes() * sample.each());
         Some(Self { problem: sample, machine, load, coarsest })

@@ -2,6 +2,7 @@
 
 use super::assemble::{Elements, Fixed, System, assemble, largest_eigenvalue};
 use super::lattice::{Cut, Lattice, Nodes, hull};
+use super::operator::Operator;
 use super::problem::{Domain, Preconditioner, Problem, Source};
 use super::rows::Rows;
 use super::steps::Polynomial;
@@ -54,7 +55,7 @@ pub struct Level {
     /// Exchanges.
     pub halo: Halo,
     /// The matrix; none where the mesh is solved at one place.
-    pub rows: Rows,
+    pub rows: Operator,
     /// One over the diagonal; 0 for what is fixed.
     pub inverse: Bulk<f64>,
     /// The own unknowns that are fixed.
@@ -72,7 +73,7 @@ pub struct Level {
 pub struct Levels {
     /// From the finest on.
     pub levels: Vec<Level>,
-    /// The finest mesh.
+    /// The finest mesh, if it is no box.
     pub mesh: Option<Submesh>,
     /// The right-hand side.
     pub load: Bulk<f64>,
@@ -89,15 +90,23 @@ impl Levels {
         Self { levels: vec![level], mesh: Some(mesh), load, fixed }
     }
 
+    /// The finest mesh of a box, as far as a subdomain has it. It is not kept, as it is soon made anew.
+    #[must_use]
+    pub fn mesh_of_lattice(problem: &Problem, part: u32) -> Option<Submesh> {
+        let (finest, cut) = problem.lattice()?;
+        let lattices = lattices(problem);
+        let lines: Vec<[Line; 3]> = lattices.windows(2).map(|two| along(&two[0], &two[1])).collect();
+        let held = helds(&lattices, (&lines, &turned(&lines, &lattices)), &cut, part);
+        Some(Submesh::of_lattice(&finest, &cut, part, held.first()?))
+    }
+
     /// Of a box.
     #[must_use]
     pub fn of_lattice(problem: &Problem, part: u32) -> Self {
         let Some((finest, cut)) = problem.lattice() else { return Self::default() };
         let lattices = lattices(problem);
         let lines: Vec<[Line; 3]> = lattices.windows(2).map(|two| along(&two[0], &two[1])).collect();
-        let turned: Vec<[Line; 3]> = (lines.iter().zip(&lattices[1..]))
-            .map(|(lines, coarse)| std::array::from_fn(|k| transposed(&lines[k], coarse.nodes_along()[k])))
-            .collect();
+        let turned = turned(&lines, &lattices);
         let helds = helds(&lattices, (&lines, &turned), &cut, part);
         let mut all = Self::default();
         let mut numbers: Vec<Numbers> = Vec::new();
@@ -118,7 +127,7 @@ impl Levels {
             level.polynomial = polynomial(&of_level, &mesh);
             all.levels.push(level);
             if is_finest {
-                (all.mesh, all.load, all.fixed) = (Some(mesh), load, fixed);
+                (all.load, all.fixed) = (load, fixed);
             }
         }
         for at in 0..lines.len() {
@@ -129,6 +138,14 @@ impl Levels {
         debug_assert_eq!(finest, lattices[0]);
         all
     }
+}
+
+/// From each coarser mesh to the next finer one.
+fn turned(lines: &[[Line; 3]], lattices: &[Lattice]) -> Vec<[Line; 3]> {
+    let of = |(lines, coarse): (&[Line; 3], &Lattice)| {
+        std::array::from_fn(|k| transposed(&lines[k], coarse.nodes_along()[k]))
+    };
+    lines.iter().zip(&lattices[1..]).map(of).collect()
 }
 
 /// The nodes of each mesh that a subdomain has: own ones, those of their elements, and those that count for what is taken to
@@ -168,7 +185,7 @@ impl Level {
             own: mesh.own,
             ids: mesh.ids.clone(),
             halo: Halo { sources: mesh.sources.clone(), wanted: Vec::new() },
-            rows,
+            rows: rows.into(),
             inverse: inverse.into(),
             is_fixed,
             ..Self::default()

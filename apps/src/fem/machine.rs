@@ -1,10 +1,12 @@
 //! A subdomain that iterates: takes steps until it needs something of others. It sends nothing and waits for nothing itself, so
 //! that chares and a test in one thread do the same.
 
+use super::check::{Measured, measure};
 use super::course::{Course, Why};
 use super::gmres::{Gmres, Next};
 use super::ilu::Ilu;
 use super::level::{Level, Levels};
+use super::operator::Operator;
 use super::problem::{Method, Preconditioner, Problem, Solver};
 use super::steps::{Step, Vector, iteration};
 use super::submesh::Submesh;
@@ -44,7 +46,7 @@ pub struct Machine {
     each: usize,
     /// From the finest on.
     pub levels: Vec<Level>,
-    /// The finest mesh.
+    /// The finest mesh, if it is no box.
     pub mesh: Option<Submesh>,
     vectors: Vec<Vectors>,
     fixed: Bulk<f64>,
@@ -86,7 +88,7 @@ impl Machine {
             finest[Vector::B as usize] = vec![0.0; count];
         }
         let factors = (problem.solver.preconditioner == Preconditioner::Ilu)
-            .then(|| levels.first().map(|finest| Ilu::of(&finest.rows)))
+            .then(|| levels.first().map(|finest| Ilu::of(&finest.rows.rows())))
             .flatten();
         let mut machine = Self {
             each,
@@ -310,10 +312,23 @@ impl Machine {
         self.vectors.first().map_or(&[], |finest| &finest[Vector::X as usize])
     }
 
+    /// How good the solution is, when it is over.
+    #[must_use]
+    pub fn measured(&self, problem: &Problem, part: u32) -> Measured {
+        let made = if self.mesh.is_none() { Levels::mesh_of_lattice(problem, part) } else { None };
+        let mesh = self.mesh.as_ref().or(made.as_ref());
+        mesh.map(|mesh| measure(mesh, problem, self.solution(), &[])).unwrap_or_default()
+    }
+
     /// Unknowns of a node.
     #[must_use]
     pub fn each(&self) -> usize {
         self.each
+    }
+
+    /// Keeps each row of its matrices by itself, as if none were alike.
+    pub fn keep_all_rows(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.rows = Operator::Rows(level.rows.rows()));
     }
 
     /// Bytes that it holds.
@@ -352,7 +367,7 @@ impl Machine {
 impl Level {
     fn vectors(&self, each: usize, is_cycle: bool) -> Vectors {
         let (own, all) = (self.own * each, self.ids.len() * each);
-        let of_cycle = if is_cycle && !self.rows.starts.is_empty() { all } else { 0 };
+        let of_cycle = if is_cycle && !self.rows.is_empty() { all } else { 0 };
         [vec![0.0; own], vec![0.0; all], vec![0.0; of_cycle], vec![0.0; of_cycle]]
     }
 

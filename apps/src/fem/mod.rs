@@ -34,6 +34,7 @@ pub mod machine;
 pub mod marching;
 pub mod mesh;
 pub mod msh;
+pub mod operator;
 pub mod patch;
 pub mod problem;
 pub mod rehearsal;

@@ -140,7 +140,7 @@ impl Rows {
 
 /// Adds a block times the unknowns of a node.
 #[inline(always)]
-fn add<const D: usize>(sums: &mut [f64; D], block: &[[f64; D]], x: &[f64; D]) {
+pub(super) fn add<const D: usize>(sums: &mut [f64; D], block: &[[f64; D]], x: &[f64; D]) {
     for (sum, row) in sums.iter_mut().zip(block) {
         for k in 0..D {
             *sum += row[k] * x[k];

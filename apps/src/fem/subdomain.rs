@@ -1,6 +1,6 @@
 //! The chare: a subdomain that iterates together with all others.
 
-use super::check::{Measured, measure};
+use super::check::Measured;
 use super::cholesky::Cholesky;
 use super::course::Course;
 use super::lattice::{Cut, each};
@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// What others wait for goes before anything that computes.
 pub(super) const URGENT: i32 = -1;
+/// What goes on with numbers of others goes after what tells others of its own: they may be far away.
+const LATER: i32 = 1;
 /// How often the window is told how it goes.
 const TELL: Duration = Duration::from_millis(100);
 
@@ -35,6 +37,8 @@ pub struct Subdomain {
     halos: Inbox<u64, Halo>,
     /// It waits for sums, or for the coarsest mesh.
     pub(super) is_waiting: bool,
+    /// It has told itself to go on.
+    is_called: bool,
     pub(super) figures: Figures,
     ended: Option<Callback<Course>>,
     shown: Option<Stopwatch>,
@@ -103,6 +107,10 @@ pub struct Halo {
     numbers: Bulk<f64>,
 }
 
+/// Go on: all numbers of others are here.
+#[derive(Serialize, Deserialize)]
+pub struct GoOn;
+
 /// Sums over all subdomains, in the order of their numbers.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Added(Sums);
@@ -142,13 +150,15 @@ pub struct Part {
 }
 
 chares::entries!(Subdomain:
-    Load, Prepare, Want, Go, Halo, Added, Coarse as "Coarse", Solved, Account, Check, Collect, March, Rim, Adapt,
+    Load, Prepare, Want, Go, Halo, GoOn, Added, Coarse as "Coarse", Solved, Account, Check, Collect, March, Rim, Adapt,
         Verdicts as "Verdicts";
     reduces Figures, Added, Course, Coarse as "Coarse", Measured, Verdicts as "Verdicts");
 
 impl Chare for Subdomain {
     type Index = u32;
     type Init = Readonly<Problem>;
+
+    const VERSION: u16 = 2;
 
     fn new(problem: Readonly<Problem>, ctx: &mut Ctx<'_, Self>) -> Self {
         Self {
@@ -160,6 +170,7 @@ impl Chare for Subdomain {
             exchange: 0,
             halos: Inbox::default(),
             is_waiting: false,
+            is_called: false,
             figures: Figures::default(),
             ended: None,
             shown: None,
@@ -193,7 +204,7 @@ impl Entry<Prepare> for Subdomain {
         ctx.contribute_ordered(self.figures, to);
         let (array, by) = (ctx.array(), self.number);
         for (level, of) in self.machine.levels.iter().enumerate() {
-            if level > 0 && of.rows.starts.is_empty() {
+            if level > 0 && of.rows.is_empty() {
                 continue;
             }
             for (from, ids) in of.wants() {
@@ -226,7 +237,24 @@ impl Entry<Go> for Subdomain {
 impl Entry<Halo> for Subdomain {
     fn receive(&mut self, halo: Halo, ctx: &mut Ctx<'_, Self>) {
         self.halos.hold(halo.exchange, halo);
-        self.advance(ctx);
+        if let Some(count) = self.machine.awaited() {
+            self.call(count, ctx);
+        }
+    }
+}
+
+impl Entry<GoOn> for Subdomain {
+    fn receive(&mut self, GoOn: GoOn, ctx: &mut Ctx<'_, Self>) {
+        self.is_called = false;
+        self.timed(|subdomain| {
+            let Some(count) = subdomain.machine.awaited() else { return };
+            let Some(halos) = subdomain.halos.take(&subdomain.exchange, count) else { return };
+            if !halos.iter().all(|halo| subdomain.machine.take(halo.from, &halo.numbers)) {
+                return ctx.fail("a subdomain got other numbers than those that it has copies of");
+            }
+            subdomain.machine.have_taken();
+            subdomain.take_steps(ctx);
+        });
     }
 }
 
@@ -271,9 +299,8 @@ impl Entry<Account> for Subdomain {
 impl Entry<Check> for Subdomain {
     fn receive(&mut self, Check(to): Check, ctx: &mut Ctx<'_, Self>) {
         let problem = self.problem.read(ctx);
-        let measured =
-            self.machine.mesh.as_ref().map(|mesh| measure(mesh, &problem, self.machine.solution(), &[]));
-        ctx.contribute_ordered(measured.unwrap_or_default(), to);
+        let measured = self.machine.measured(&problem, self.number);
+        ctx.contribute_ordered(measured, to);
     }
 }
 
@@ -289,12 +316,16 @@ impl Entry<Collect> for Subdomain {
 }
 
 impl Subdomain {
-    /// Takes steps until something of others is needed that is not here.
+    /// Takes steps until something of others is needed.
     pub(super) fn advance(&mut self, ctx: &mut Ctx<'_, Self>) {
-        // Most messages are not the last that is needed, and asking for the time takes longer than to see that.
-        let is_here = |count| self.halos.count(&self.exchange) >= count;
-        if !self.is_waiting && self.machine.awaited().is_none_or(is_here) {
-            self.timed(|subdomain| subdomain.take_steps(ctx));
+        self.timed(|subdomain| subdomain.take_steps(ctx));
+    }
+
+    /// Tells itself to go on if the numbers of so many others are here.
+    fn call(&mut self, count: usize, ctx: &mut Ctx<'_, Self>) {
+        if !self.is_called && self.halos.count(&self.exchange) >= count {
+            self.is_called = true;
+            ctx.this().send_with(ctx, LATER, GoOn);
         }
     }
 
@@ -317,13 +348,7 @@ impl Subdomain {
                         array.at(to).send_with(ctx, URGENT, Halo { exchange, from, numbers });
                     }
                 }
-                Need::Halo(count) => {
-                    let Some(halos) = self.halos.take(&self.exchange, count) else { return };
-                    if !halos.iter().all(|halo| self.machine.take(halo.from, &halo.numbers)) {
-                        return ctx.fail("a subdomain got other numbers than those that it has copies of");
-                    }
-                    self.machine.have_taken();
-                }
+                Need::Halo(count) => return self.call(count, ctx),
                 Need::Sums(sums) => {
                     self.is_waiting = true;
                     let all = Callback::broadcast(&ctx.array());
@@ -379,7 +404,7 @@ pub fn coarsest(problem: &Problem) -> Option<Cholesky> {
     let domain = Domain::Lattice(lattice);
     let solver = super::problem::Solver { preconditioner: Preconditioner::None, ..problem.solver };
     let alone = Problem { domain, parts: 1, solver, ..problem.clone() };
-    Cholesky::of(&Levels::of_lattice(&alone, 0).levels.first()?.rows)
+    Cholesky::of(&Levels::of_lattice(&alone, 0).levels.first()?.rows.rows())
 }
 
 /// Right-hand sides of the coarsest mesh in the order of its nodes.
