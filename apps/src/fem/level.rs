@@ -93,25 +93,18 @@ impl Levels {
     /// The finest mesh of a box, as far as a subdomain has it. It is not kept, as it is soon made anew.
     #[must_use]
     pub fn mesh_of_lattice(problem: &Problem, part: u32) -> Option<Submesh> {
-        let (finest, cut) = problem.lattice()?;
-        let lattices = lattices(problem);
-        let lines: Vec<[Line; 3]> = lattices.windows(2).map(|two| along(&two[0], &two[1])).collect();
-        let held = helds(&lattices, (&lines, &turned(&lines, &lattices)), &cut, part);
-        Some(Submesh::of_lattice(&finest, &cut, part, held.first()?))
+        Boxes::of(problem, part).map(|boxes| boxes.mesh(0, part))
     }
 
     /// Of a box.
     #[must_use]
     pub fn of_lattice(problem: &Problem, part: u32) -> Self {
-        let Some((finest, cut)) = problem.lattice() else { return Self::default() };
-        let lattices = lattices(problem);
-        let lines: Vec<[Line; 3]> = lattices.windows(2).map(|two| along(&two[0], &two[1])).collect();
-        let turned = turned(&lines, &lattices);
-        let helds = helds(&lattices, (&lines, &turned), &cut, part);
+        let Some(boxes) = Boxes::of(problem, part) else { return Self::default() };
+        let Boxes { cut, lattices, lines, turned, helds } = &boxes;
         let mut all = Self::default();
         let mut numbers: Vec<Numbers> = Vec::new();
-        for (at, (lattice, held)) in lattices.iter().zip(&helds).enumerate() {
-            let mesh = Submesh::of_lattice(lattice, &cut, part, held);
+        for (at, (lattice, held)) in lattices.iter().zip(helds).enumerate() {
+            let mesh = boxes.mesh(at, part);
             numbers.push(Numbers::new(held, mesh.ids.iter().map(|&id| lattice.place(id))));
             let is_finest = at == 0;
             if !is_finest && at + 1 == lattices.len() {
@@ -135,17 +128,37 @@ impl Levels {
             all.levels[at].up = Transfer::new(&lines[at], &own(&lattices[at]), &numbers[at + 1]);
             all.levels[at].down = Transfer::new(&turned[at], &own(&lattices[at + 1]), &numbers[at]);
         }
-        debug_assert_eq!(finest, lattices[0]);
         all
     }
 }
 
-/// From each coarser mesh to the next finer one.
-fn turned(lines: &[[Line; 3]], lattices: &[Lattice]) -> Vec<[Line; 3]> {
-    let of = |(lines, coarse): (&[Line; 3], &Lattice)| {
-        std::array::from_fn(|k| transposed(&lines[k], coarse.nodes_along()[k]))
-    };
-    lines.iter().zip(&lattices[1..]).map(of).collect()
+/// A box, the coarser meshes of it, and what a subdomain has of each.
+struct Boxes {
+    cut: Cut,
+    lattices: Vec<Lattice>,
+    /// From each mesh to the next coarser one, and the other way round.
+    lines: Vec<[Line; 3]>,
+    turned: Vec<[Line; 3]>,
+    helds: Vec<Nodes>,
+}
+
+impl Boxes {
+    fn of(problem: &Problem, part: u32) -> Option<Self> {
+        let (finest, cut) = problem.lattice()?;
+        let lattices = lattices(problem);
+        debug_assert_eq!(finest, lattices[0]);
+        let lines: Vec<[Line; 3]> = lattices.windows(2).map(|two| along(&two[0], &two[1])).collect();
+        let turned: Vec<[Line; 3]> = (lines.iter().zip(&lattices[1..]))
+            .map(|(lines, coarse)| std::array::from_fn(|k| transposed(&lines[k], coarse.nodes_along()[k])))
+            .collect();
+        let helds = helds(&lattices, (&lines, &turned), &cut, part);
+        Some(Self { cut, lattices, lines, turned, helds })
+    }
+
+    /// A mesh, 0 for the finest.
+    fn mesh(&self, at: usize, part: u32) -> Submesh {
+        Submesh::of_lattice(&self.lattices[at], &self.cut, part, &self.helds[at])
+    }
 }
 
 /// The nodes of each mesh that a subdomain has: own ones, those of their elements, and those that count for what is taken to

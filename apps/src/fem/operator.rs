@@ -1,7 +1,7 @@
 //! A matrix as it is multiplied. Of rows that are alike but for where they are, as those inside a box, one is kept: they need
 //! neither memory, nor its bandwidth, nor time when a subdomain moves.
 
-use super::rows::{Rows, add};
+use super::rows::{Rows, add, bytes_of};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -36,8 +36,7 @@ const LANES: usize = 8;
 
 impl From<Rows> for Operator {
     fn from(rows: Rows) -> Self {
-        let alike = Alike::of(&rows);
-        if WORTH * alike.bytes() <= rows.bytes() { Self::Alike(alike) } else { Self::Rows(rows) }
+        Alike::of(&rows).map_or(Self::Rows(rows), Self::Alike)
     }
 }
 
@@ -96,7 +95,9 @@ impl Operator {
 }
 
 impl Alike {
-    fn of(rows: &Rows) -> Self {
+    /// Nothing if that is not worth it, which is seen before all rows have been looked at.
+    fn of(rows: &Rows) -> Option<Self> {
+        let most = rows.bytes() / WORTH;
         let (mut starts, mut away, mut values) = (vec![0], Vec::new(), Vec::new());
         let (mut runs, mut first): (Vec<(u32, u32)>, _) = (Vec::new(), 0);
         let mut known: HashMap<(Vec<u32>, Vec<u64>), u32> = HashMap::new();
@@ -118,10 +119,13 @@ impl Alike {
             });
             runs.push((pattern, 1));
             first = row;
+            if bytes_of(&starts, &away, &values) + size_of_val(&runs[..]) > most {
+                return None;
+            }
         }
         let patterns =
             Rows { each: rows.each, starts: starts.into(), columns: away.into(), values: values.into() };
-        Self { patterns, runs }
+        (!runs.is_empty()).then_some(Self { patterns, runs })
     }
 
     fn blocks_of(&self, pattern: u32) -> std::ops::Range<usize> {
@@ -161,70 +165,61 @@ impl Alike {
     #[inline(always)]
     fn apply(&self, x: &[f64], y: &mut [f64], put: impl Fn(&mut f64, f64)) {
         match self.patterns.each {
-            1 => self.run_of_one(x, y, put),
+            1 => self.run::<1>(x, y, put),
             2 => self.run::<2>(x, y, put),
             _ => self.run::<3>(x, y, put),
-        }
-    }
-
-    /// Each run by itself: the first of its rows, and the rows that it has.
-    #[inline(always)]
-    fn each_run(&self, mut of_run: impl FnMut(std::ops::Range<usize>, &[u32], std::ops::Range<usize>)) {
-        let columns: &[u32] = &self.patterns.columns;
-        let mut row = 0;
-        for &(pattern, count) in &self.runs {
-            let (blocks, next) = (self.blocks_of(pattern), row + count as usize);
-            of_run(row..next, &columns[blocks.clone()], blocks);
-            row = next;
         }
     }
 
     /// Sums are added in the order in which [`Rows`] adds them, so that they have the same bits.
     #[inline(always)]
     fn run<const D: usize>(&self, x: &[f64], y: &mut [f64], put: impl Fn(&mut f64, f64)) {
-        let (x, y) = (x.as_chunks::<D>().0, y.as_chunks_mut::<D>().0);
-        let values: &[f64] = &self.patterns.values;
-        self.each_run(|rows, away, blocks| {
-            let blocks = values[blocks.start * D * D..blocks.end * D * D].as_chunks::<D>().0;
-            for row in rows {
-                let at = |away: u32| &x[(row as u32).wrapping_add(away) as usize];
+        // What is shared is looked up once, and not for each run.
+        let Rows { starts, columns, values, .. } = &self.patterns;
+        let (starts, columns, values): (&[u32], &[u32], &[f64]) = (starts, columns, values);
+        let mut next = 0;
+        for &(pattern, count) in &self.runs {
+            let (from, to) = (starts[pattern as usize] as usize, starts[pattern as usize + 1] as usize);
+            let (away, values) = (&columns[from..to], &values[from * D * D..to * D * D]);
+            let mut row = next;
+            next += count as usize;
+            let y = &mut y[row * D..next * D];
+            let (of_lanes, rest) =
+                if D == 1 { y.as_chunks_mut::<LANES>() } else { (&mut [] as &mut [[f64; LANES]], y) };
+            for y in of_lanes {
+                let sums = lanes(x, row, (away, values));
+                (0..LANES).for_each(|lane| put(&mut y[lane], sums[0][lane] + sums[1][lane]));
+                row += LANES;
+            }
+            let (x, blocks) = (x.as_chunks::<D>().0, values.as_chunks::<D>().0);
+            for y in rest.as_chunks_mut::<D>().0 {
                 let mut sums = [[0.0; D]; 2];
                 for (number, (away, block)) in away.iter().zip(blocks.chunks_exact(D)).enumerate() {
-                    add(&mut sums[number % 2], block, at(*away));
+                    add(&mut sums[number % 2], block, &x[column(row, *away)]);
                 }
-                (0..D).for_each(|k| put(&mut y[row][k], sums[0][k] + sums[1][k]));
-            }
-        });
-    }
-
-    /// The same of one unknown, some rows of a run at a time.
-    #[inline(always)]
-    fn run_of_one(&self, x: &[f64], y: &mut [f64], put: impl Fn(&mut f64, f64)) {
-        let values: &[f64] = &self.patterns.values;
-        self.each_run(|rows, away, blocks| {
-            let values = &values[blocks];
-            let (of_lanes, rest) = y[rows.clone()].as_chunks_mut::<LANES>();
-            let mut row = rows.start as u32;
-            for y in of_lanes {
-                let mut sums = [[0.0; LANES]; 2];
-                for (number, (away, value)) in away.iter().zip(values).enumerate() {
-                    let x = &x[row.wrapping_add(*away) as usize..][..LANES];
-                    let sums = &mut sums[number % 2];
-                    (0..LANES).for_each(|lane| sums[lane] += value * x[lane]);
-                }
-                (0..LANES).for_each(|lane| put(&mut y[lane], sums[0][lane] + sums[1][lane]));
-                row += LANES as u32;
-            }
-            for y in rest {
-                let mut sums = [0.0; 2];
-                for (number, (away, value)) in away.iter().zip(values).enumerate() {
-                    sums[number % 2] += value * x[row.wrapping_add(*away) as usize];
-                }
-                put(y, sums[0] + sums[1]);
+                (0..D).for_each(|k| put(&mut y[k], sums[0][k] + sums[1][k]));
                 row += 1;
             }
-        });
+        }
     }
+}
+
+/// The column that is so far from a row, modulo 2^32.
+#[inline(always)]
+const fn column(row: usize, away: u32) -> usize {
+    (row as u32).wrapping_add(away) as usize
+}
+
+/// Both sums of some rows of one unknown that have the same pattern: its columns and numbers.
+#[inline(always)]
+fn lanes(x: &[f64], row: usize, (away, values): (&[u32], &[f64])) -> [[f64; LANES]; 2] {
+    let mut sums = [[0.0; LANES]; 2];
+    for (number, (away, value)) in away.iter().zip(values).enumerate() {
+        let x = &x[column(row, *away)..][..LANES];
+        let sums = &mut sums[number % 2];
+        (0..LANES).for_each(|lane| sums[lane] += value * x[lane]);
+    }
+    sums
 }
 
 /// The columns of a row, and its numbers.

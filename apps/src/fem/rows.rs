@@ -74,7 +74,7 @@ impl Rows {
     /// Bytes that they take.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        8 * self.values.len() + 4 * (self.columns.len() + self.starts.len())
+        bytes_of(&self.starts, &self.columns, &self.values)
     }
 
     /// The place of the block of a row in a column.
@@ -136,6 +136,11 @@ impl Rows {
             (0..D).for_each(|k| put(&mut y[k], sums[0][k] + sums[1][k]));
         }
     }
+}
+
+/// Bytes that rows with these parts take.
+pub(super) const fn bytes_of(starts: &[u32], columns: &[u32], values: &[f64]) -> usize {
+    size_of_val(starts) + size_of_val(columns) + size_of_val(values)
 }
 
 /// Adds a block times the unknowns of a node.
