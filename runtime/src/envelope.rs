@@ -161,6 +161,13 @@ pub enum Target {
         /// Number of the entry method to run.
         entry: u16,
     },
+    /// Make the element that was asked for at the place of one that has been destroyed, which all know to be counted.
+    Replace {
+        /// The collection of the element.
+        collection: CollectionId,
+        /// Index of the element in its collection.
+        index: ElementIndex,
+    },
 }
 
 /// Members of a section that are at home on one PE.

@@ -111,6 +111,9 @@ pub enum What {
     Migrate(PeId),
     /// Run an entry method with a message for all elements, unless it has been destroyed.
     Copy(u16),
+    /// Of one that has been destroyed: be followed by the next, now that all has come which was said to it at its home. Never
+    /// leaves that.
+    Replace,
 }
 
 /// A message for an element that is known to have moved.

@@ -141,6 +141,7 @@ impl Checks<'_> {
         match heading.what {
             What::Run(entry) | What::Copy(entry) => check_entry(chare_type, Some(entry)),
             What::Migrate(to) => self.check_place(to),
+            What::Replace => impossible("an element that is to be made where another is at home"),
         }
     }
 

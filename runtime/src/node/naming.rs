@@ -22,6 +22,7 @@ impl Brief {
             Target::All { collection, entry, .. } => (Some(*collection), None, *entry),
             Target::Section(section) => (Some(section.collection), None, section.entry),
             Target::Create(collection) => (Some(*collection), None, CONSTRUCTOR),
+            Target::Replace { collection, index } => (Some(*collection), Some(*index), CONSTRUCTOR),
             Target::Copy { collection, index, entry } => (Some(*collection), Some(*index), *entry),
             Target::Depart { .. } | Target::Order(_) | Target::Record(_) | Target::Stop => (None, None, 0),
         };

@@ -2,7 +2,8 @@
 //!
 //! What is left of one goes home, with the messages that waited for it and how far it had come with those who send to it,
 //! as an element goes that moves. So what still comes for it finds its way there, each message once and in order, and waits
-//! as for an element that has not been made yet; one that is inserted again at the same place takes it over.
+//! as for an element that has not been made yet; one that is inserted again at the same place takes it over. What was said to
+//! all is not for the next: that is made behind what its home has passed on of this.
 
 use super::Pe;
 use super::moving::Mover;

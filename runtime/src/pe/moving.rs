@@ -448,6 +448,17 @@ impl Pe {
         Ok(())
     }
 
+    /// Has the next element be made at the place of one that is at home here and has been destroyed: behind what was said here
+    /// to all while that was there, and may still be on its way after it.
+    pub(super) fn replace(&mut self, element: ElementId, priority: Priority) {
+        let heading = Heading { what: What::Replace, priority };
+        let nothing = Payload::packed(Packed::default());
+        if let Err(payload) = self.take_plain(element, self.id, heading.clone(), nothing) {
+            self.account().goes_on(1);
+            self.receives(element, Letter { heading, payload });
+        }
+    }
+
     /// Elements of a collection that are at home here and have moved.
     pub(super) fn movers(&self, collection: CollectionId) -> Vec<ElementIndex> {
         self.moved.movers.get(&collection).map(|movers| movers.iter().copied().collect()).unwrap_or_default()
@@ -474,5 +485,6 @@ fn envelope(element: ElementId, letter: Letter, from: PeId) -> Envelope {
         }
         What::Migrate(to) => Envelope::new(Target::Depart { collection, index, to }, priority, payload),
         What::Copy(entry) => Envelope::new(Target::Copy { collection, index, entry }, priority, payload),
+        What::Replace => Envelope::new(Target::Replace { collection, index }, priority, payload),
     }
 }

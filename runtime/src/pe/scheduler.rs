@@ -349,6 +349,7 @@ impl Scheduler {
                     return self.deliver(collection, index, entry, priority, payload);
                 }
             }
+            Target::Replace { collection, index } => self.replace((collection, index))?,
             Target::Depart { collection, index, to } => {
                 self.depart_or_wait(ElementId { collection, index }, to, priority, payload)?;
             }

@@ -131,17 +131,29 @@ impl Scheduler {
         }
         let Some((index, from)) = self.pe.take_contributors(said) else { return Ok(()) };
         let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
-        let waiting = shelf.early.get_mut(&index);
-        let insertion = waiting.and_then(|waiting| {
+        let insertion =
+            shelf.early.get(&index).and_then(|waiting| waiting.iter().find(|one| is_insertion(one)));
+        let (Some(remains), Some(insertion)) = (shelf.gone.get_mut(&index), insertion) else {
+            return Err(nobody_asked(index));
+        };
+        remains.sequence = from;
+        self.pe.replace(ElementId { collection: id, index }, insertion.priority.clone());
+        Ok(())
+    }
+
+    /// Makes the element that was asked for at the place of one that has been destroyed.
+    pub(super) fn replace(&mut self, (id, index): (CollectionId, ElementIndex)) -> Result<(), PupError> {
+        let Some(shelf) = self.shelves.get_mut(id) else { return Ok(()) };
+        let insertion = shelf.early.get_mut(&index).and_then(|waiting| {
             let at = waiting.iter().position(is_insertion)?;
             Some(waiting.remove(at))
         });
         let (Some(remains), Some(insertion)) = (shelf.gone.remove(&index), insertion) else {
-            return Err(PupError::new("a new element", format!("nobody has asked for element {index:?}")));
+            return Err(nobody_asked(index));
         };
         self.pe.account().released(1);
         self.pe.account().processed();
-        self.construct((id, index), Some(Remains { sequence: from, ..remains }), insertion.payload)
+        self.construct((id, index), Some(remains), insertion.payload)
     }
 
     /// Whether an element that was at home here has been destroyed, and not inserted again.
@@ -159,6 +171,10 @@ impl Scheduler {
     }
 }
 
+fn nobody_asked(index: ElementIndex) -> PupError {
+    PupError::new("a new element", format!("nobody has asked for element {index:?}"))
+}
+
 /// Whether it has an element made.
 pub(super) fn is_insertion(envelope: &Envelope) -> bool {
     matches!(envelope.target, Target::Message(ToPe::Insert { .. }))
@@ -166,3 +182,6 @@ pub(super) fn is_insertion(envelope: &Envelope) -> bool {
 
 /// What is kept of elements that were destroyed, by their index.
 pub(super) type Gone = FxHashMap<ElementIndex, Remains>;
+
+#[cfg(test)]
+mod tests;
