@@ -1,12 +1,12 @@
 //! What a PE does while it has nothing to do: it looks for messages, and takes its turn at the network.
 
 use super::inbox::Inbox;
+use super::outbox::Outbox;
 use crate::frame::Fabric;
 use crate::node::Node;
 use crate::progress::Progress;
 use crate::spin::Watch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest sleep of an idle PE; it is woken by messages, this only bounds the harm of a lost wake-up.
@@ -16,45 +16,36 @@ const SLEEP: Duration = Duration::from_millis(100);
 const LOOKS: u32 = 64;
 /// How long an idle PE keeps its core before it offers it to others, if nobody took it the last time.
 const STRETCH: Duration = Duration::from_micros(10);
-/// What a busy PE has sent leaves when so much time has passed, or it has become idle.
-const SEND_EVERY: Duration = Duration::from_micros(20);
 
-/// A PE's waiting, and what it does for the network.
+/// A PE's waiting, and what it does for the network meanwhile.
 pub(super) struct Idle {
     watch: Watch,
     progress: Option<Arc<Progress>>,
     fabric: Option<Arc<dyn Fabric>>,
-    /// Something that was sent waits for more to be sent.
-    untold: Arc<AtomicBool>,
     /// Others ran when the PE last offered its core.
     has_neighbours: bool,
     /// The last message that the PE waited for came from its own node.
     is_local: bool,
-    sent: Option<Instant>,
 }
 
 impl Idle {
     pub(super) fn new(node: &Node) -> Self {
         let progress = node.progress().cloned();
         let fabric = node.fabric().cloned();
-        let untold = fabric.as_ref().and_then(|fabric| fabric.untold()).unwrap_or_default();
         let watch = Watch::new(node.spin());
-        Self { watch, progress, fabric, untold, has_neighbours: false, is_local: false, sent: None }
+        Self { watch, progress, fabric, has_neighbours: false, is_local: false }
     }
 
     /// Returns when there is something in `inbox`, which holds nothing that the PE has not told the node of. Calls
     /// `falls_asleep` before the thread sleeps.
-    pub(super) fn wait(&mut self, inbox: &Inbox, falls_asleep: impl FnOnce()) {
-        self.sent = None;
-        if let Some(fabric) = &self.fabric {
-            fabric.tell();
-            fabric.begin_looking();
-        }
+    pub(super) fn wait(&mut self, inbox: &Inbox, outbox: &mut Outbox, falls_asleep: impl FnOnce()) {
+        outbox.tell();
+        self.fabric.iter().for_each(|fabric| fabric.begin_looking());
         let sleeps = !self.stays_until_message(inbox);
         self.fabric.iter().for_each(|fabric| fabric.end_looking(sleeps));
         if sleeps {
             falls_asleep();
-            self.sleep(inbox);
+            self.sleep(inbox, outbox);
         }
         self.is_local = inbox.backlog_bytes() == 0;
     }
@@ -76,11 +67,9 @@ impl Idle {
         !inbox.is_empty()
     }
 
-    fn sleep(&self, inbox: &Inbox) {
-        if let Some(progress) = &self.progress {
-            Self::send(progress);
-            progress.leave();
-        }
+    fn sleep(&self, inbox: &Inbox, outbox: &Outbox) {
+        outbox.send();
+        self.progress.iter().for_each(|progress| progress.leave());
         while inbox.is_empty() {
             inbox.sleep(SLEEP);
         }
@@ -102,35 +91,6 @@ impl Idle {
     fn looks(&self, inbox: &Inbox) -> bool {
         let sharing = self.fabric.as_deref().filter(|fabric| fabric.shares());
         (self.is_local || sharing.is_some()) && looks(inbox, sharing)
-    }
-
-    /// Called by a busy PE after each entry method: what it has sent does not wait until it is idle.
-    #[inline]
-    pub(super) fn passes(&mut self) {
-        let has_kept = self.progress.as_ref().is_some_and(|progress| progress.has_kept());
-        if has_kept || self.untold.load(Ordering::Relaxed) {
-            self.passes_on();
-        }
-    }
-
-    fn passes_on(&mut self) {
-        let now = Instant::now();
-        if now - *self.sent.get_or_insert(now) >= SEND_EVERY {
-            self.sent = None;
-            self.fabric.iter().for_each(|fabric| fabric.tell());
-            self.progress.iter().for_each(|progress| Self::send(progress));
-        }
-    }
-
-    fn send(progress: &Progress) {
-        if progress.has_kept()
-            && let Some(turn) = progress.turn()
-        {
-            // The second time, what has come in the first is dealt with: a PE that sends all the time keeps the network's
-            // thread from doing it.
-            let mut is_second = false;
-            turn.run(|| std::mem::replace(&mut is_second, true));
-        }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod inbox;
 pub(crate) mod loads;
 pub mod moving;
 mod on_core;
+mod outbox;
 mod parked;
 mod points;
 mod processor;
@@ -54,6 +55,7 @@ use ending::{Ended, EndedSingle};
 use gathering::Gathering;
 use loads::Loads;
 use moving::Moved;
+use outbox::Outbox;
 use parked::Parked;
 use points::Points;
 use queue::{Queue, QueueOrder};
@@ -110,6 +112,7 @@ pub struct Pe {
     /// When the launcher may be told next that now is a good moment for a checkpoint.
     good_moment_from_ns: u64,
     points: Points,
+    outbox: Outbox,
 }
 
 /// Most memory that is kept for the next message to another node.
@@ -143,6 +146,7 @@ impl Pe {
         }
         let order = node.program().queue_order;
         let delivers_here = id != PeId::DRIVER && !node.settings().always_pup && order == QueueOrder::Fifo;
+        let outbox = Outbox::new(&node);
         Self {
             id,
             side: Side::new(node.colour()),
@@ -173,6 +177,7 @@ impl Pe {
             written: Vec::new(),
             good_moment_from_ns: 0,
             points: Points::default(),
+            outbox,
         }
     }
 
@@ -197,7 +202,8 @@ impl Pe {
     #[inline]
     pub fn runs_next(&mut self, element: ElementId) {
         self.running = Some(element.index);
-        let Self { loads, node, .. } = self;
+        let Self { loads, node, outbox, .. } = self;
+        outbox.passes();
         loads.next_of_many(element, || node.now_ns());
     }
 

@@ -234,8 +234,8 @@ impl Scheduler {
         self.pe.account().queued(0);
         self.switch(PeState::Idle);
         self.stretch_ends();
-        let Pe { id, timekeeper, account, .. } = &mut self.pe;
-        self.idle.wait(node.pes().inbox(*id), || {
+        let Pe { id, timekeeper, account, outbox, .. } = &mut self.pe;
+        self.idle.wait(node.pes().inbox(*id), outbox, || {
             timekeeper.switch(account, PeState::Asleep, node.now_ns());
         });
         let since_ns = self.pe.account().switched_ns();
@@ -293,7 +293,7 @@ impl Scheduler {
         if is_done {
             self.pe.account().processed();
         }
-        self.idle.passes();
+        self.pe.outbox.passes();
         let Pe { node, account, timekeeper, .. } = &mut self.pe;
         let timed = timekeeper.entry_ends(account, || node.now_ns());
         if let Some(timed) = timed {

@@ -105,7 +105,7 @@ impl Scheduler {
             // Looked at before what has come is taken: then that holds what was told when the last variable was in place.
             let is_to_be_sent = self.is_to_be_sent(&waiting);
             while !inbox.take(&mut came) && !is_to_be_sent {
-                self.idle.wait(inbox, || {});
+                self.idle.wait(inbox, &mut self.pe.outbox, || {});
             }
             while let Some(arrival) = came.pop_front() {
                 if self.take_arrival(arrival, &mut waiting) {
