@@ -135,7 +135,7 @@
 //!   elements sees to it that the others know before. Callbacks are messages.
 //! - **Broadcasts** reach the elements that are there; they wait for none that has been destroyed. Only an element that is
 //!   destroyed, or made again, while a broadcast is under way may or may not get it. One for which the driver asks when it has
-//!   heard what came of its broadcast, by a reduction, does not get that any more.
+//!   heard what came of its broadcast, by a reduction, does not get that any more, unless that is less urgent.
 //! - **Reductions** of the array count an element up to the one to which it has contributed last, as in Charm++. One that
 //!   others have begun goes on without it, also where no element is left on a PE or node. An element that is made again
 //!   begins with the next reduction to which no other has contributed yet, as far as that is known on the way from its PE
