@@ -70,6 +70,24 @@ pub struct ChareType {
     pub mobility: fn(&Packed) -> Mobility,
 }
 
+#[cfg(test)]
+impl ChareType {
+    /// One with these entry methods, whose messages are bytes from the start. All that are made so have the same identity.
+    pub(crate) fn of_test(name: &str, entries: &[&str], new_store: fn(StoreFor) -> Box<dyn Store>) -> Self {
+        Self {
+            type_id: TypeId::of::<()>(),
+            name: name.into(),
+            entries: entries.iter().map(|&entry| entry.into()).collect(),
+            pack_message: |_, _| unreachable!("all messages are packed"),
+            dimensions: 1,
+            reducers: Vec::new(),
+            new_store,
+            schema: Schema::default(),
+            mobility: |_| Mobility::default(),
+        }
+    }
+}
+
 /// Tells a new store which elements it will hold.
 #[derive(Clone, Debug)]
 pub struct StoreFor {

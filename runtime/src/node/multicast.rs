@@ -86,17 +86,7 @@ mod tests {
         let net = Arc::new(Net::default());
         let counts: Vec<u32> = std::iter::once(0).chain((0..30).map(|n| 1 + n % 3)).collect();
         let topology = Topology::new(&counts);
-        let chare_type = ChareType {
-            type_id: std::any::TypeId::of::<()>(),
-            name: "Member".into(),
-            entries: vec!["Hear".into()],
-            pack_message: |_, _| unreachable!("no PE runs"),
-            dimensions: 1,
-            reducers: Vec::new(),
-            new_store: |_| unreachable!("no PE runs"),
-            schema: crate::schema::Schema::default(),
-            mobility: |_| Default::default(),
-        };
+        let chare_type = ChareType::of_test("Member", &["Hear"], |_| unreachable!("no PE runs"));
         let program = Arc::new(ProgramTable { chare_types: vec![chare_type], ..ProgramTable::default() });
         let node = |id| Node::new(id, topology.clone(), Arc::clone(&program), NodeSettings::default());
         let nodes: Vec<_> = (0..topology.node_count()).map(|id| node(NodeId(id))).collect();

@@ -450,7 +450,7 @@ impl Pe {
 
     /// Has the next element be made at the place of one that is at home here and has been destroyed: behind what was said here
     /// to all while that was there, and may still be on its way after it.
-    pub(super) fn replace(&mut self, element: ElementId, priority: Priority) {
+    pub(super) fn will_replace(&mut self, element: ElementId, priority: Priority) {
         let heading = Heading { what: What::Replace, priority };
         let nothing = Payload::packed(Packed::default());
         if let Err(payload) = self.take_plain(element, self.id, heading.clone(), nothing) {

@@ -201,20 +201,12 @@ mod tests {
     use super::*;
     use crate::monitor::profile::UNDER_WAY;
     use crate::monitor::wire::PeState;
-    use crate::object::{ChareType, StoreFor};
-    use crate::schema::Schema;
+    use crate::object::ChareType;
 
     fn chare_type(name: &str, entries: &[&str]) -> ChareType {
         ChareType {
-            type_id: std::any::TypeId::of::<()>(),
-            name: name.into(),
-            entries: entries.iter().map(|name| (*name).into()).collect(),
-            pack_message: |_, _| Ok(Default::default()),
             dimensions: 2,
-            reducers: Vec::new(),
-            new_store: |_: StoreFor| unreachable!("nothing is stored"),
-            schema: Schema::default(),
-            mobility: |_| Default::default(),
+            ..ChareType::of_test(name, entries, |_| unreachable!("nothing is stored"))
         }
     }
 

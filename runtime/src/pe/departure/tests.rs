@@ -66,17 +66,8 @@ fn element(number: u64) -> ElementIndex {
 /// How often all that waits is looked through while a PE deals with this; all elements go to the next PE meanwhile, with
 /// so many messages in each one's mailbox.
 fn extractions(targets: Vec<Target>) -> (u64, Vec<usize>) {
-    let chare_type = ChareType {
-        type_id: std::any::TypeId::of::<Crowd>(),
-        name: "Crowd".into(),
-        entries: vec!["Hear".into()],
-        pack_message: |_, _| unreachable!("all messages are packed"),
-        dimensions: 1,
-        reducers: Vec::new(),
-        new_store: |_| Box::new(Crowd((0..COUNT).map(element).collect())),
-        schema: crate::schema::Schema::default(),
-        mobility: |_| Default::default(),
-    };
+    let chare_type =
+        ChareType::of_test("Crowd", &["Hear"], |_| Box::new(Crowd((0..COUNT).map(element).collect())));
     let program = ProgramTable { chare_types: vec![chare_type], ..ProgramTable::default() };
     let node = Node::new(NodeId(1), Topology::new(&[0, 2]), Arc::new(program), NodeSettings::default());
     for target in targets.into_iter().chain([Target::Stop]) {

@@ -137,7 +137,7 @@ impl Scheduler {
             return Err(nobody_asked(index));
         };
         remains.sequence = from;
-        self.pe.replace(ElementId { collection: id, index }, insertion.priority.clone());
+        self.pe.will_replace(ElementId { collection: id, index }, insertion.priority.clone());
         Ok(())
     }
 

@@ -88,17 +88,7 @@ impl Store for Only {
 }
 
 fn node() -> Arc<Node> {
-    let chare_type = ChareType {
-        type_id: std::any::TypeId::of::<Only>(),
-        name: "Only".into(),
-        entries: vec!["Hear".into(), "End".into()],
-        pack_message: |_, _| unreachable!("all messages are packed"),
-        dimensions: 1,
-        reducers: Vec::new(),
-        new_store: |_| Box::new(Only::default()),
-        schema: crate::schema::Schema::default(),
-        mobility: |_| Default::default(),
-    };
+    let chare_type = ChareType::of_test("Only", &["Hear", "End"], |_| Box::new(Only::default()));
     let program = ProgramTable { chare_types: vec![chare_type], ..ProgramTable::default() };
     let node = Node::new(NodeId(1), Topology::new(&[0, 2]), Arc::new(program), NodeSettings::default());
     let array = Collection::new(ARRAY, 0, [1, 1, 1], Placement::Bounds(vec![0, 1, 1]), true, 2).unwrap();
