@@ -17,7 +17,7 @@
 mod share;
 
 use super::factors::Factors;
-use super::plan::Plan;
+use super::plan::{Plan, look_ahead};
 use crate::matrix::{Piece, Real};
 use chares::{Bulk, Callback, Chare, Ctx, Cx, Entry, Reduce};
 use serde::{Deserialize, Serialize};
@@ -127,10 +127,12 @@ impl<T: Real> Chare for Blocks<T> {
     fn new(BlocksInit { plan, homes }: BlocksInit, ctx: &mut Ctx<'_, Self>) -> Self {
         let nodes_of_pes: Vec<u32> = (0..ctx.pe_count()).map(|pe| ctx.node_of_pe(pe)).collect();
         let (part, home) = (ctx.index(), |part: u32| homes[part as usize]);
+        let look_ahead = look_ahead(ctx.node_count() as usize);
         if part == 0 || home(part - 1) != home(part) {
-            plan.of_pes(&homes).reserve_panels::<T>(home(part), &nodes_of_pes);
+            plan.of_pes(&homes).reserve_panels::<T>(home(part), &nodes_of_pes, look_ahead);
         }
-        Self::made(plan, part, homes.iter().map(|pe| nodes_of_pes[*pe as usize]).collect())
+        let nodes = homes.iter().map(|pe| nodes_of_pes[*pe as usize]).collect();
+        Self::made(plan, part, nodes, look_ahead)
     }
 }
 
@@ -255,8 +257,8 @@ impl<T: Real> Blocks<T> {
 }
 
 impl<T: Real> Blocks<T> {
-    fn made(plan: Plan, part: u32, nodes: Vec<u32>) -> Self {
-        let share = Share::new(plan.clone(), part);
+    fn made(plan: Plan, part: u32, nodes: Vec<u32>, look_ahead: usize) -> Self {
+        let share = Share::new(plan.clone(), part, look_ahead);
         let unsolved = share.panel_count() * plan.right_blocks() as usize;
         let (go, is_scaled, last_work, on_its_way) = (None, false, 0, None);
         Self { plan, nodes, share, go, is_scaled, last_work, on_its_way, unsolved }

@@ -96,12 +96,13 @@ impl Work for Gauss {
         // Rows that were sent lie beside those that are made of them until they all are.
         let copies = if self.system.a.is_some() { 2 } else { 1 };
         let panel = n as u128 * width as u128;
+        let look_ahead = plan::look_ahead(machines.nodes.len());
         let memory = machines.pes().into_iter().map(|pes| {
             let own = owners.iter().filter(|owner| pes.contains(owner)).count() as u128;
             let held = self.numbers() * own / owners.len().max(1) as u128 * copies;
             let waiting = match self.algorithm {
                 Algorithm::Columns => (n + rhs) as u128 * pes.len() as u128,
-                Algorithm::Blocked => panel * plan::panels_waiting(&owners[..of_a], pes) as u128,
+                Algorithm::Blocked => panel * plan::panels_waiting(&owners[..of_a], pes, look_ahead) as u128,
             };
             self.bytes(held + waiting)
         });

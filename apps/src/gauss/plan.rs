@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Panels that a node holds besides those that wait for its own next one: the one that it makes, and those that are on
-/// their way.
-const PANELS_BESIDE: usize = 4;
+/// Panels that a node holds besides those that wait: the one that it makes, and one that is on its way.
+const PANELS_BESIDE: usize = 2;
 /// Rows that are generated at once, and then turned into columns.
 const ROWS_AT_ONCE: usize = 64;
 
@@ -95,19 +94,20 @@ impl Plan {
 
     /// Takes memory for the panels that come to the node of PE `pe` and are made there, once for each node, where `nodes` has
     /// the node of each PE; the plan is one [of PEs](Self::of_pes).
-    pub(super) fn reserve_panels<T: Real>(&self, pe: u32, nodes: &[u32]) {
-        if let Some(panels) = self.panels_to_reserve(pe, nodes) {
+    pub(super) fn reserve_panels<T: Real>(&self, pe: u32, nodes: &[u32], look_ahead: usize) {
+        if let Some(panels) = self.panels_to_reserve(pe, nodes, look_ahead) {
             Bulk::<T>::reserve(self.n * self.width, panels);
         }
     }
 
     /// How many panels PE `pe` takes memory for: none if it is not the first of its node, or if there is no other node.
-    fn panels_to_reserve(&self, pe: u32, nodes: &[u32]) -> Option<usize> {
+    fn panels_to_reserve(&self, pe: u32, nodes: &[u32], look_ahead: usize) -> Option<usize> {
         let node = nodes[pe as usize];
         let here = (0..).zip(nodes).filter(|(_, other)| **other == node).map(|(pe, _)| pe);
         let (first, end) = here.fold((pe, pe + 1), |(first, end), pe| (first.min(pe), end.max(pe + 1)));
         let is_asked = first == pe && nodes.iter().any(|other| *other != node);
-        is_asked.then(|| panels_waiting(&self.owners[..self.panels() as usize], first..end))
+        let of_a = &self.owners[..self.panels() as usize];
+        is_asked.then(|| panels_waiting(of_a, first..end, look_ahead))
     }
 
     /// The same with the PE of each block in the place of its part, where `homes` has that of each part.
@@ -134,15 +134,22 @@ impl Plan {
     }
 }
 
-/// The most panels that a node with these PEs holds at once, where `owners` has who makes each.
-pub(super) fn panels_waiting(owners: &[u32], pes: Range<u32>) -> usize {
+/// So many panels may wait at a part to be taken up while it makes the next one first: one for each of so many nodes that a
+/// panel passes through, and one more.
+pub(super) fn look_ahead(nodes: usize) -> usize {
+    nodes + 1
+}
+
+/// The most panels that a node with these PEs holds at once, where `owners` has who makes each and parts
+/// [look ahead](look_ahead) so far.
+pub(super) fn panels_waiting(owners: &[u32], pes: Range<u32>, look_ahead: usize) -> usize {
     // Others cannot be further ahead than to the next panel of the slowest PE here.
     let longest = pes.map(|pe| longest_wait(owners, pe)).max().unwrap_or(0);
-    (longest + PANELS_BESIDE).min(owners.len())
+    (longest + look_ahead + PANELS_BESIDE).min(owners.len())
 }
 
 /// The most panels from one of a PE to its next.
-fn longest_wait(owners: &[u32], pe: u32) -> usize {
+pub(super) fn longest_wait(owners: &[u32], pe: u32) -> usize {
     let own = owners.iter().enumerate().filter(|(_, owner)| **owner == pe).map(|(at, _)| at + 1);
     let ends = std::iter::once(0).chain(own);
     ends.clone().zip(ends.skip(1)).map(|(one, next)| next - one).max().unwrap_or(owners.len())
@@ -179,18 +186,16 @@ mod tests {
         assert_eq!(longest_wait(&[0, 1, 0, 0, 0, 1, 0], 1), 4);
         assert_eq!(longest_wait(&[0, 0, 1], 1), 3);
         assert_eq!(longest_wait(&[0, 0], 1), 2);
-        assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..2), 7);
-        assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..1), 2 + PANELS_BESIDE);
+        assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..2, 2), 7);
+        assert_eq!(panels_waiting(&[0, 1, 0, 0, 0, 1, 0], 0..1, 2), 2 + 2 + PANELS_BESIDE);
         let turns: Vec<u32> = (0..20).map(|at| at % 4).collect();
-        assert_eq!(panels_waiting(&turns, 1..2), 4 + PANELS_BESIDE);
+        assert_eq!(panels_waiting(&turns, 1..2, look_ahead(4)), 4 + 5 + PANELS_BESIDE);
         // PE 0 has every second panel, the others every sixth; the last block is that of B.
         let plan = plan(&[1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3, 0, 1, 0, 2, 0, 3, 0, 1]);
-        let on = |nodes: [u32; 4]| [0, 1, 2, 3].map(|pe| plan.panels_to_reserve(pe, &nodes));
-        assert_eq!(on([0, 0, 1, 1]), [Some(6 + PANELS_BESIDE), None, Some(6 + PANELS_BESIDE), None]);
-        assert_eq!(
-            on([0, 1, 1, 2]),
-            [Some(2 + PANELS_BESIDE), Some(6 + PANELS_BESIDE), None, Some(6 + PANELS_BESIDE)]
-        );
+        let on = |nodes: [u32; 4]| [0, 1, 2, 3].map(|pe| plan.panels_to_reserve(pe, &nodes, 3));
+        let waiting = |longest: usize| Some(longest + 3 + PANELS_BESIDE);
+        assert_eq!(on([0, 0, 1, 1]), [waiting(6), None, waiting(6), None]);
+        assert_eq!(on([0, 1, 1, 2]), [waiting(2), waiting(6), None, waiting(6)]);
         assert_eq!(on([0; 4]), [None; 4], "nothing travels inside a node");
     }
 

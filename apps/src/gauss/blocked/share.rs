@@ -1,8 +1,8 @@
 //! What one part does of a blocked factorisation: which task is next, and the tasks. Knows no messages.
 //!
 //! Each block of columns takes up the panels before it in their order, however far other blocks are; then it is
-//! factored, and is the next panel. The block whose turn is next goes before all others, so that its panel is on its way
-//! while they are still worked on: that is the look-ahead.
+//! factored, and is the next panel. While few panels wait, the block whose turn is next goes before all others, so that its
+//! panel is on its way while they are still worked on: that is the look-ahead.
 
 use super::super::factors::Factors;
 use super::super::plan::Plan;
@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Columns that are worked on at once, about: wide enough for the kernel, and so few that what is urgent comes soon.
-pub(in super::super) const COLUMNS_AT_ONCE: usize = 512;
+/// Columns that are worked on at once, at most: so many that the kernel seldom brings the panel in its order anew, and so few
+/// that what is urgent comes soon.
+pub(in super::super) const COLUMNS_AT_ONCE: usize = 1024;
 /// Columns whose numbers are brought from columns into rows at once.
 const COLUMNS_TO_TURN: usize = 16;
 /// Rows from one pivot to the next in an example: a prime.
 const PIVOTS_APART: usize = 7919;
-/// Blocks so far before their turn go before others.
+/// Blocks so far before their turn go before others, while few panels wait here.
 const AHEAD: u32 = 2;
 
 /// A factored block of columns, from its diagonal down.
@@ -109,6 +110,8 @@ pub(super) struct Share<T> {
     panels: BTreeMap<u32, Factored<T>>,
     /// All panels before this one are or were here.
     known: u32,
+    /// While no more panels than these are needed here, what makes the next one goes before what takes these up.
+    look_ahead: usize,
     /// What the rows were divided by, as powers of two; in all.
     scaled_by: i64,
     factors: Factors,
@@ -118,7 +121,7 @@ pub(super) struct Share<T> {
 }
 
 impl<T: Real> Share<T> {
-    pub(super) fn new(plan: Plan, part: u32) -> Self {
+    pub(super) fn new(plan: Plan, part: u32, look_ahead: usize) -> Self {
         let mut end = 0;
         let held = |index: u32| {
             let first = end;
@@ -135,7 +138,8 @@ impl<T: Real> Share<T> {
         }
         let (least, panels, pieces, beside) = (Vec::new(), BTreeMap::new(), Vec::new(), Scratch::default());
         let factors = Factors::default();
-        Self { plan, held, values, least, panels, known: 0, scaled_by: 0, factors, pieces, beside }
+        let (known, scaled_by) = (0, 0);
+        Self { plan, held, values, least, panels, known, look_ahead, scaled_by, factors, pieces, beside }
     }
 
     /// Takes a block's columns from the driver.
@@ -250,9 +254,11 @@ impl<T: Real> Share<T> {
         }
     }
 
-    /// Whether the turn of a block comes soon.
+    /// Whether the turn of a block comes soon, and what waits here can wait on. If the next panels always went first, all of
+    /// them would be made long before others have taken them up, and none of their memory could be used again.
     fn is_due(&self, block: &Held) -> bool {
-        block.index < self.plan.panels() && block.index < self.known + AHEAD
+        let is_soon = block.index < self.plan.panels() && block.index < self.known + AHEAD;
+        is_soon && self.panels.len() <= self.look_ahead
     }
 
     /// Lets blocks take up a panel.
@@ -375,10 +381,10 @@ pub(in super::super) fn take_up<T: Real>(
     u: &mut Vec<T>,
 ) {
     let (rows, width, count) = (n - first, panel.pivots.len(), columns.len() / n);
-    lu::exchange_rows(columns, n, first, &panel.pivots);
     u.resize(width * count, T::zeroed());
     // Some columns at once, so that what is written in a row is a whole line of the cache.
-    for (group, some) in columns.chunks(COLUMNS_TO_TURN * n).enumerate() {
+    for (group, some) in columns.chunks_mut(COLUMNS_TO_TURN * n).enumerate() {
+        lu::exchange_rows(some, n, first, &panel.pivots);
         let at = group * COLUMNS_TO_TURN;
         for (i, row) in u.chunks_exact_mut(count).enumerate() {
             let from = some[first + i..].iter().step_by(n);
@@ -405,6 +411,7 @@ pub(in super::super) fn take_up<T: Real>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::plan::longest_wait;
     use super::*;
     use crate::matrix::Matrix;
     use crate::system::{Coefficients, Generated, LinearSystem, Residual, residual};
@@ -415,9 +422,9 @@ mod tests {
     #[test]
     fn what_is_due_goes_first_and_the_rest_in_groups() {
         let owners: Vec<u32> = (0..17).map(|block| block % 2).collect();
-        let plan = Plan { n: 1600, rhs: 3, width: 100, owners: owners.into(), generated: None };
+        let plan = Plan { n: 3200, rhs: 3, width: 200, owners: owners.into(), generated: None };
         // The blocks 0, 2, ... 14 of A and that of B.
-        let mut share = Share::<f32>::new(plan, 0);
+        let mut share = Share::<f32>::new(plan, 0, 2);
         let mut after = |known: u32, applied: [u32; 9]| {
             share.known = known;
             share.held.iter_mut().zip(applied).for_each(|(block, applied)| block.applied = applied);
@@ -425,7 +432,11 @@ mod tests {
         };
         assert_eq!(after(0, [0; 9]), Some(Task::Factor(0)));
         assert_eq!(after(1, [1, 0, 0, 0, 0, 0, 0, 0, 0]), Some(Task::Update(0, 1..2)));
-        assert_eq!(after(1, [1, 1, 0, 0, 0, 0, 0, 0, 0]), Some(Task::Update(0, 2..7)), "512 columns at most");
+        assert_eq!(
+            after(1, [1, 1, 0, 0, 0, 0, 0, 0, 0]),
+            Some(Task::Update(0, 2..7)),
+            "1,024 columns at most"
+        );
         assert_eq!(after(2, [1, 1, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Update(1, 1..2)));
         assert_eq!(after(2, [1, 2, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Factor(1)));
         assert_eq!(after(2, [1, 3, 1, 1, 1, 1, 1, 0, 0]), Some(Task::Update(0, 7..8)), "4 is not due yet");
@@ -436,10 +447,29 @@ mod tests {
     }
 
     #[test]
+    fn the_next_panel_goes_first_only_while_few_wait() {
+        let owners: Vec<u32> = (0..17).map(|block| block % 2).collect();
+        let plan = Plan { n: 1600, rhs: 3, width: 100, owners: owners.into(), generated: None };
+        let mut share = Share::<f32>::new(plan, 0, 2);
+        // Block 4, the third here, is to be made ahead; those behind it have still to take up panel 1.
+        share.known = 4;
+        let applied = [1, 3, 2, 1, 1, 1, 1, 1, 1];
+        share.held.iter_mut().zip(applied).for_each(|(block, applied)| block.applied = applied);
+        let mut with = |waiting: std::ops::Range<u32>| {
+            share.panels =
+                waiting.map(|index| (index, Factored { index, ..Factored::example(8, 4) })).collect();
+            let next = share.next().unwrap();
+            (share.priority(&next), next)
+        };
+        assert_eq!(with(2..4), (0, Task::Update(2, 2..3)));
+        assert_eq!(with(1..4), (2, Task::Update(1, 3..8)));
+    }
+
+    #[test]
     fn what_remains_of_all_parts_is_a_factorisation_and_in_the_end_nothing() {
         let owners: Vec<u32> = (0..17).map(|block| block % 2).collect();
         let plan = Plan { n: 1600, rhs: 3, width: 100, owners: owners.into(), generated: None };
-        let mut shares = [0, 1].map(|part| Share::<f32>::new(plan.clone(), part));
+        let mut shares = [0, 1].map(|part| Share::<f32>::new(plan.clone(), part, 2));
         let remaining = |shares: &[Share<f32>; 2]| shares.iter().map(Share::remaining).sum::<f64>();
         // A third of a cube, and what the blocks' width adds to it; of B half a square for each column.
         let (n, w) = (1600.0, 100.0);
@@ -455,8 +485,8 @@ mod tests {
     }
 
     /// Parts in one place, which take turns as `picks` says, as do the panels that are on their way to them.
-    fn solved(plan: &Plan, pes: u32, picks: &[usize]) -> Matrix<f64> {
-        let mut shares: Vec<_> = (0..pes).map(|pe| Share::<f64>::new(plan.clone(), pe)).collect();
+    fn solved(plan: &Plan, pes: u32, look_ahead: usize, picks: &[usize]) -> Matrix<f64> {
+        let mut shares: Vec<_> = (0..pes).map(|pe| Share::<f64>::new(plan.clone(), pe, look_ahead)).collect();
         let mut magnitudes = vec![0.0; plan.n];
         shares.iter().for_each(|share| lu::keep_larger(&mut magnitudes, &share.row_magnitudes()));
         shares.iter_mut().for_each(|share| share.scale(&magnitudes).unwrap());
@@ -491,6 +521,9 @@ mod tests {
                 shares[pe].held.iter().any(|held| held.applied <= *panel && *panel < shares[pe].before(held))
             };
             assert!(shares[pe].panels.keys().all(is_needed), "panels that nobody needs take memory");
+            let (panels, most) =
+                (shares[pe].panels.len(), longest_wait(&plan.owners, pe as u32) + look_ahead);
+            assert!(panels <= most, "{panels} panels wait, not {most}");
         }
         assert!(shares.iter().all(|share| share.panels.is_empty()));
         while let Some(next) = unsolved.pop() {
@@ -511,12 +544,13 @@ mod tests {
         fn panels_in_any_order_solve_the_system_and_are_kept_no_longer_than_needed(
             n in 1usize..60, rhs in 1usize..9, width in 1usize..12, seed in 0u64..1000,
             speeds in prop::collection::vec(0.1f64..1.0, 1..5), picks in prop::collection::vec(0usize..99, 1..40),
+            look_ahead in 1usize..5,
         ) {
             let generated = Generated { seed, diagonal: 0.0 };
             let blocks = Plan::counts(n, rhs, width).iter().sum::<usize>() as u64;
             let owners = Arc::new(cyclic::dealt(&Items::alike(blocks), &Part::each(&speeds)).unwrap());
             let plan = Plan { n, rhs, width, owners, generated: Some(generated) };
-            let x = solved(&plan, speeds.len() as u32, &picks);
+            let x = solved(&plan, speeds.len() as u32, look_ahead, &picks);
             let b = Matrix::from_vec(n, rhs, generated.block_b(0..n, 0..rhs).to_vec()).unwrap();
             let system = LinearSystem { n, rhs, a: Coefficients::Generated(generated), b };
             prop_assert!(residual(&system, &x).by_row < Residual::ACCEPTED);
