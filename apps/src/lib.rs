@@ -16,6 +16,7 @@ pub mod mis;
 pub mod netbench;
 pub mod output;
 pub mod pic;
+mod remembered;
 pub mod statics;
 pub mod statistics;
 pub mod system;

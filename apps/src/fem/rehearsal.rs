@@ -12,8 +12,8 @@ use super::marching::Marching;
 use super::problem::{Domain, Preconditioner, Problem, Solver};
 use super::subdomain::{coarsest, spent};
 use super::swelling::Swelling;
+use crate::remembered::Remembered;
 use chares::Bulk;
-use std::sync::{Mutex, PoisonError};
 
 /// Iterations by which its rate is found.
 const RUNS: u32 = 20;
@@ -52,16 +52,8 @@ impl Rehearsal {
 /// one does not converge soon. Who plans asks for the same one for each mix, and hears the same.
 #[must_use]
 pub fn rehearse(problem: &Problem) -> Option<Rehearsal> {
-    static LAST: Mutex<Option<(Problem, Option<Rehearsal>)>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    match &*last {
-        Some((before, known)) if before == problem => *known,
-        _ => {
-            let found = rehearse_on(problem, NODES_EACH);
-            *last = Some((problem.clone(), found));
-            found
-        }
-    }
+    static LAST: Remembered<Problem, Option<Rehearsal>> = Remembered::nothing();
+    LAST.answer(problem, || rehearse_on(problem, NODES_EACH))
 }
 
 /// The same by a small problem with about so many nodes.

@@ -2,6 +2,7 @@
 
 use super::arguments::Jacobi;
 use super::division::divide;
+use super::rehearsal;
 use crate::division::Division;
 use chares::RunError;
 use chares::loadbalance::cost::Phase;
@@ -9,7 +10,7 @@ use chares::loadbalance::machines::Machines;
 
 /// What is reckoned with, for people.
 pub(super) const MODEL: &str = "iterations of rows by speed and an exchange of x, which a PE's own parts of x may hide; \
-                                as many iterations as the dominance of the diagonal promises, or as were made";
+                                as many iterations as were made, or as a small system of the same kind takes, solved here";
 
 /// The iterations, each a phase of work and an exchange.
 ///
@@ -17,7 +18,11 @@ pub(super) const MODEL: &str = "iterations of rows by speed and an exchange of x
 /// If the rows cannot be divided by these speeds.
 pub(super) fn cost(jacobi: &Jacobi, machines: &Machines, known: Option<f64>) -> Result<Vec<Phase>, RunError> {
     let of_each = jacobi.work_of_iteration();
-    let times = known.unwrap_or_else(|| jacobi.work()) / of_each.max(1.0);
+    let reckoned = known.unwrap_or_else(|| jacobi.work()) / of_each.max(1.0);
+    let times = match jacobi.generated().filter(|_| known.is_none() && jacobi.promises_convergence()) {
+        Some(of) => rehearsal::iterations(&of, jacobi.tolerance(), reckoned),
+        None => reckoned,
+    };
     let Division { shares, bytes, .. } = divide(jacobi, machines)?;
     let work: Vec<f64> = shares.iter().map(|share| share * of_each).collect();
     // While others' parts are under way, a PE computes with its own blocks': a share of its rows' columns.

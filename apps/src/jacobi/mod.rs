@@ -14,6 +14,7 @@ pub mod dominance;
 mod drive;
 pub mod generated;
 mod parts;
+mod rehearsal;
 mod rounds;
 mod rows;
 mod share;
