@@ -20,7 +20,7 @@ pub(super) fn cost(jacobi: &Jacobi, machines: &Machines, known: Option<f64>) -> 
     let of_each = jacobi.work_of_iteration();
     let reckoned = known.unwrap_or_else(|| jacobi.work()) / of_each.max(1.0);
     let times = match jacobi.generated().filter(|_| known.is_none() && jacobi.promises_convergence()) {
-        Some(of) => rehearsal::iterations(&of, jacobi.tolerance(), reckoned),
+        Some(of) => rehearsal::iterations(&of, jacobi.tolerance()).min(reckoned),
         None => reckoned,
     };
     let Division { shares, bytes, .. } = divide(jacobi, machines)?;
