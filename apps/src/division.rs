@@ -7,15 +7,17 @@
 //! does not fit anyhow is refused with one sentence, where without this some node would die in the middle of it.
 
 pub(crate) use chares::Size;
+use crate::kernels::gemm;
 use chares::loadbalance::grid::{self, Traffic};
 use chares::loadbalance::machines::{Bytes, Machine, Machines};
 use chares::loadbalance::{Items, PartitionError};
 use chares::{Cx as _, Driver, RunError};
 
-/// What a process takes besides its blocks: stacks, workspace of the kernels, and as much as one connection may have
-/// under way, 12 MiB, which arrives in pieces of the allocator's memory and stays with it.
+/// What a process takes besides its blocks: what the program itself changes, and as much as one connection may have under
+/// way, 12 MiB, which arrives in pieces of the allocator's memory and stays with it.
 const NODE_RESERVE_BYTES: u64 = 20 << 20;
-const PE_RESERVE_BYTES: u64 = 4 << 20;
+/// What a PE takes besides: its stack, and the kernel's copies, whose memory stays with the allocator between calls.
+const PE_RESERVE_BYTES: u64 = (2 << 20) + gemm::WORKSPACE_BYTES;
 /// How often shares are shifted before work counts as too big.
 const ATTEMPTS: usize = 100;
 /// The least that is left of a weight when its share is shifted to others.
@@ -168,15 +170,19 @@ impl Place {
     }
 }
 
+/// Bytes that a node of so many PEs takes besides its blocks.
+pub(crate) fn reserve(pes: usize) -> u64 {
+    NODE_RESERVE_BYTES + PE_RESERVE_BYTES * pes as u64
+}
+
 /// All memory that limits `work`.
 pub(crate) fn places(machines: &Machines, work: &impl Work) -> Vec<Place> {
     let Machines { nodes, launcher, .. } = machines;
-    let reserve = |node: &Machine| NODE_RESERVE_BYTES + PE_RESERVE_BYTES * node.rates.len() as u64;
     let mut places = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         if let Some(room) = node.memory.limit_bytes {
             let advice = work.advice(Shortage::Node);
-            let fixed = node.memory.taken_bytes + reserve(node);
+            let fixed = node.memory.taken_bytes + reserve(node.rates.len());
             places.push(Place {
                 nodes: vec![at],
                 fixed,
@@ -196,7 +202,7 @@ pub(crate) fn places(machines: &Machines, work: &impl Work) -> Vec<Place> {
         let Some(room) = all.filter_map(|node| node.memory.host_bytes).min() else { continue };
         let at: Vec<usize> = (0..nodes.len()).filter(|&at| here(&nodes[at])).collect();
         let own = if here(launcher) { work.of_launcher(at.len() < nodes.len()) } else { 0 };
-        let fixed = at.iter().fold(own, |sum, &at| sum.saturating_add(reserve(&nodes[at])));
+        let fixed = at.iter().fold(own, |sum, &at| sum.saturating_add(reserve(nodes[at].rates.len())));
         let names: Vec<&str> = at.iter().map(|&at| nodes[at].name.as_str()).collect();
         let advice = work.advice(if here(launcher) { Shortage::LaunchersHost } else { Shortage::Host });
         places.push(Place { nodes: at, fixed, room, name: host_with(host, &names, own > 0), advice });

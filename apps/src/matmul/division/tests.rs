@@ -16,6 +16,11 @@ fn product(algorithm: Algorithm, (m, k, n): (usize, usize, usize)) -> Matmul {
     Matmul { algorithm, rows: Some(m), inner: Some(k), n: Some(n), dtype: Some(Dtype::F64), ..plain }
 }
 
+/// What a node of two PEs takes besides its blocks.
+fn reserve_mib() -> u64 {
+    crate::division::reserve(2) / MIB
+}
+
 /// Nodes of two PEs each on hosts of their own, with so many MiB.
 fn hosts(mib: &[u64]) -> Machines {
     let machine = |name: String, pes, mib: u64| Machine {
@@ -72,10 +77,10 @@ fn a_small_node_gets_the_share_that_fits_and_the_others_take_over() {
     // 2000 x 2000 in f64 is 31 MiB; half of the product would be 50 MiB and more, where 40 MiB are left.
     for algorithm in ALGORITHMS {
         for is_limit in [true, false] {
-            let mut machines = hosts(&[1000, 68]);
+            let mut machines = hosts(&[1000, reserve_mib() + 40]);
             if is_limit {
                 let memory = &mut machines.nodes[1].memory;
-                (memory.limit_bytes, memory.host_bytes) = (Some(78 * MIB), None);
+                (memory.limit_bytes, memory.host_bytes) = (Some((10 + reserve_mib() + 40) * MIB), None);
             }
             let product = product(algorithm, (2000, 2000, 2000));
             let half = product.by(&machines, &[1.0; 4]).unwrap().memory;
@@ -131,17 +136,18 @@ fn foxs_columns_may_move_as_far_as_there_is_memory() {
         (panels.room, memory)
     };
     // A node that its share fills takes nothing, nor gives much at once.
-    let (columns, _) = spare(&hosts(&[1000, 68]));
+    let (columns, _) = spare(&hosts(&[1000, reserve_mib() + 40]));
     assert!(columns[0] == 2000 && columns[2] < 10 && columns[2] == columns[3], "{columns:?}");
     // Elsewhere everything that could be taken fits: a column of B and one of C, 32 kB, for either PE.
-    let (columns, needs) = spare(&hosts(&[1000, 90]));
-    let free = 74 * MIB - needs[1];
+    let (columns, needs) = spare(&hosts(&[1000, reserve_mib() + 62]));
+    let free = 62 * MIB - needs[1];
     assert!(columns[2] > 50 && 2 * columns[2] * 32_000 <= free / 2, "{columns:?}: {free}");
     // What nodes of one host could take, they cannot all take.
     let mut shared = hosts(&[400, 400]);
     shared.nodes.iter_mut().for_each(|node| node.host = "one".into());
     let (columns, needs) = spare(&shared);
-    assert!(columns.iter().sum::<u64>() * 32_000 <= 368 * MIB - needs.iter().sum::<u64>(), "{columns:?}");
+    let free = (400 - 2 * reserve_mib()) * MIB - needs.iter().sum::<u64>();
+    assert!(columns.iter().sum::<u64>() * 32_000 <= free, "{columns:?}: {free}");
     let mut roomy = hosts(&[1, 1]);
     roomy.nodes.iter_mut().for_each(|node| node.memory.host_bytes = None);
     assert_eq!(spare(&roomy).0, [2000; 4]);
