@@ -18,8 +18,8 @@ const CYCLES: f64 = 12.0;
 const VECTORS: usize = 12;
 /// What a body that swells holds, by what its displacements alone take.
 const SWELLING: f64 = 1.6;
-/// Bytes of a number with its column.
-const WEIGHT_BYTES: f64 = 12.0;
+/// Bytes of the number of a node in a subdomain.
+const NUMBER_BYTES: f64 = size_of::<u32>() as f64;
 /// Bytes of a node beside its numbers: its place, number, groups and elements.
 const NODE_BYTES: usize = 80;
 /// The same of a box, whose mesh is not kept: its number, and where a run of rows ends that are alike.
@@ -112,12 +112,10 @@ impl Problem {
         nodes * (of_node + self.transfer_bytes()) * self.of_all_meshes()
     }
 
-    /// Bytes for each node of what takes numbers to the next coarser mesh and back.
+    /// Bytes for each node of what takes numbers to the next coarser mesh and back: the numbers of the nodes of both.
     fn transfer_bytes(&self) -> f64 {
-        // Along an axis every other node is one of the coarser mesh, and those between need all of its element.
-        let along = self.shape().order as f64 / 2.0 + 1.0;
         match self.solver.preconditioner {
-            Preconditioner::Multigrid => 2.0 * WEIGHT_BYTES * along.powi(self.dim() as i32),
+            Preconditioner::Multigrid => NUMBER_BYTES * (1.0 + 0.5f64.powi(self.dim() as i32)),
             _ => 0.0,
         }
     }
