@@ -209,10 +209,17 @@ pub fn assemble(mesh: &Submesh, problem: &Problem, more: &[f64]) -> System {
     let mut load = vec![0.0; mesh.own * each];
     load[..more.len()].copy_from_slice(more);
     let mut elements = Elements::new(problem);
+    let mut sums = Sums {
+        each,
+        starts: &rows.starts,
+        columns: &rows.columns,
+        values: rows.values.as_mut_slice(),
+        load: &mut load,
+    };
     for (nodes, kind) in mesh.each_kind() {
         elements.compute(mesh, (nodes, kind));
-        elements.add_source(mesh, nodes, &mut load);
-        add_element(&mut rows, &mut load, nodes, (&elements.matrix, &fixed));
+        elements.add_source(mesh, nodes, sums.load);
+        sums.add(nodes, &elements.matrix, &fixed);
     }
     add_loads(mesh, problem, &mut load);
     let is_fixed = fixed.own(load.len());
@@ -221,26 +228,36 @@ pub fn assemble(mesh: &Submesh, problem: &Problem, more: &[f64]) -> System {
     System { rows, load: load.into(), fixed: values.into(), is_fixed }
 }
 
-/// Adds the matrix of an element to the rows of its own nodes, and what is fixed to the right-hand side.
-fn add_element(rows: &mut Rows, load: &mut [f64], nodes: &[u32], (matrix, fixed): (&[f64], &Fixed)) {
-    let (each, size) = (rows.each, nodes.len() * rows.each);
-    let Rows { starts, columns, values, .. } = rows;
-    let (own, values) = (starts.len() - 1, values.as_mut_slice());
-    for (i, &row) in nodes.iter().enumerate().filter(|(_, node)| (**node as usize) < own) {
-        let from = starts[row as usize] as usize;
-        let of_row = &columns[from..starts[row as usize + 1] as usize];
-        for (j, &column) in nodes.iter().enumerate() {
-            let Ok(at) = of_row.binary_search(&column) else { continue };
-            let block = &mut values[(from + at) * each * each..][..each * each];
-            for c in 0..each {
-                let unknown = row as usize * each + c;
-                for d in 0..each {
-                    let other = column as usize * each + d;
-                    let value = matrix[(i * each + c) * size + j * each + d];
-                    if unknown == other || !(fixed.is[unknown] || fixed.is[other]) {
-                        block[c * each + d] += value;
-                    } else if !fixed.is[unknown] {
-                        load[unknown] -= value * fixed.values[other];
+/// Rows and loads that elements are added to. What is shared is looked up once, and not for each element.
+struct Sums<'a> {
+    each: usize,
+    starts: &'a [u32],
+    columns: &'a [u32],
+    values: &'a mut [f64],
+    load: &'a mut [f64],
+}
+
+impl Sums<'_> {
+    /// Adds the matrix of an element to the rows of its own nodes, and what is fixed to the right-hand side.
+    fn add(&mut self, nodes: &[u32], matrix: &[f64], fixed: &Fixed) {
+        let Self { each, starts, columns, values, load } = self;
+        let (each, own, size) = (*each, starts.len() - 1, nodes.len() * *each);
+        for (i, &row) in nodes.iter().enumerate().filter(|(_, node)| (**node as usize) < own) {
+            let from = starts[row as usize] as usize;
+            let of_row = &columns[from..starts[row as usize + 1] as usize];
+            for (j, &column) in nodes.iter().enumerate() {
+                let Ok(at) = of_row.binary_search(&column) else { continue };
+                let block = &mut values[(from + at) * each * each..][..each * each];
+                for c in 0..each {
+                    let unknown = row as usize * each + c;
+                    for d in 0..each {
+                        let other = column as usize * each + d;
+                        let value = matrix[(i * each + c) * size + j * each + d];
+                        if unknown == other || !(fixed.is[unknown] || fixed.is[other]) {
+                            block[c * each + d] += value;
+                        } else if !fixed.is[unknown] {
+                            load[unknown] -= value * fixed.values[other];
+                        }
                     }
                 }
             }

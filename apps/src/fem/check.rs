@@ -141,8 +141,8 @@ pub fn measure_error(mesh: &Submesh, problem: &Problem, solution: &[f64], measur
         kind.spread(&mut numbers, each);
         let at_nodes: Vec<[f64; 3]> = places.iter().map(|&point| exact.value(each, dim, point)).collect();
         for sample in &samples {
-            let placed = mesh.shape.place(&sample.functions, &places);
-            let (weight, value) = (sample.weight * placed.volume, exact.value(each, dim, placed.point));
+            let (point, volume) = mesh.shape.place_point(&sample.functions, &places);
+            let (weight, value) = (sample.weight * volume, exact.value(each, dim, point));
             for c in 0..each {
                 let functions =
                     || sample.functions.values.iter().zip(numbers.chunks_exact(each)).zip(&at_nodes);

@@ -238,16 +238,11 @@ impl Shape {
 
     /// Where a point is, and what it moves by along each axis of the reference element.
     fn jacobian(self, functions: &Functions, nodes: &[[f64; 3]]) -> ([f64; 3], [[f64; 3]; 3]) {
-        let (mut point, mut jacobian) = ([0.0; 3], [[0.0; 3]; 3]);
-        for (node, x) in nodes.iter().enumerate() {
-            for k in 0..self.dim {
-                point[k] += functions.values[node] * x[k];
-                let slopes = &functions.slopes[node][..self.dim];
-                jacobian.iter_mut().zip(slopes).for_each(|(along, slope)| along[k] += slope * x[k]);
-            }
+        match self.dim {
+            2 => jacobian::<2>(functions, nodes),
+            3 => jacobian::<3>(functions, nodes),
+            _ => jacobian::<1>(functions, nodes),
         }
-        (self.dim..3).for_each(|k| jacobian[k][k] = 1.0);
-        (point, jacobian)
     }
 
     /// A point of a face where it is in space, how much a unit of the reference face is there, and the direction that it
@@ -269,6 +264,18 @@ impl Shape {
         let area = cross.iter().map(|x| x * x).sum::<f64>().sqrt();
         (point, area, cross.map(|x| x / area))
     }
+}
+
+fn jacobian<const DIM: usize>(functions: &Functions, nodes: &[[f64; 3]]) -> ([f64; 3], [[f64; 3]; 3]) {
+    let (mut point, mut jacobian) = ([0.0; 3], [[0.0; 3]; 3]);
+    for ((x, value), slopes) in nodes.iter().zip(&functions.values).zip(&functions.slopes) {
+        for k in 0..DIM {
+            point[k] += value * x[k];
+            (0..DIM).for_each(|axis| jacobian[axis][k] += slopes[axis] * x[k]);
+        }
+    }
+    (DIM..3).for_each(|k| jacobian[k][k] = 1.0);
+    (point, jacobian)
 }
 
 /// The inverse of a matrix, and its determinant.

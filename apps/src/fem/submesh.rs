@@ -57,7 +57,7 @@ impl Submesh {
     /// Where a node is.
     #[must_use]
     pub fn point(&self, node: usize) -> [f64; 3] {
-        std::array::from_fn(|k| self.points[3 * node + k])
+        self.points.as_chunks::<3>().0[node]
     }
 
     /// Where the corners of an element are.
@@ -68,8 +68,9 @@ impl Submesh {
 
     /// Where the nodes of an element or a face are.
     pub fn points_of(&self, nodes: &[u32], points: &mut Vec<[f64; 3]>) {
+        let all = self.points.as_chunks::<3>().0;
         points.clear();
-        points.extend(nodes.iter().map(|&node| self.point(node as usize)));
+        points.extend(nodes.iter().map(|&node| all[node as usize]));
     }
 
     /// Nodes that are here.
