@@ -49,7 +49,10 @@ impl Rows {
             columns.extend_from_slice(&row);
             starts.push(columns.len() as u32);
         }
-        let values = Bulk::zeros(columns.len() * each * each);
+        let mut values = Bulk::zeros(columns.len() * each * each);
+        // Sums are read before they are written, and a fresh page that is read first costs a second fault, at which the system
+        // interrupts all other PEs of the process.
+        values.as_mut_slice().fill(0.0);
         Self { each, starts: starts.into(), columns: columns.into(), values }
     }
 
