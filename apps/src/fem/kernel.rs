@@ -23,10 +23,8 @@ pub(super) const COARSEST_PART: usize = 64;
 /// Iterations of a box, of a large problem one that does not fit into the caches, as the subdomains of a PE do not; units are
 /// floating-point operations.
 pub(super) fn kernel(fem: &Fem) -> KernelCall {
-    let Ok(problem) = fem.problem() else { return Box::new(|| 1.0) };
-    let nodes = caches::bytes_beyond() as f64 / problem.bytes_of(1.0);
-    let nodes = (nodes as usize).min(problem.nodes() / SHARE).max(NODES_MIN);
-    let Some(sample) = Sample::new(&problem, nodes) else { return Box::new(|| 1.0) };
+    let sample = fem.problem().ok().and_then(|problem| Sample::of_kernel(&problem));
+    let Some(sample) = sample else { return Box::new(|| 1.0) };
     let work = sample.work();
     Box::new(measured(vec![sample], work, LEAST_WORK, Sample::iterate))
 }
@@ -41,6 +39,12 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    /// The one by which the speeds of PEs are measured.
+    pub(super) fn of_kernel(problem: &Problem) -> Option<Self> {
+        let nodes = caches::bytes_beyond() as f64 / problem.bytes_of(1.0);
+        Self::new(problem, (nodes as usize).min(problem.nodes() / SHARE).max(NODES_MIN))
+    }
+
     /// One of about so many nodes. In place of a mesh from a file it is of elements whose rows are about as long.
     pub(super) fn new(problem: &Problem, nodes: usize) -> Option<Self> {
         let shape = Shape::product(problem.shape().order, problem.shape().dim);

@@ -16,7 +16,10 @@ use crate::remembered::Remembered;
 use chares::Bulk;
 
 /// Iterations by which its rate is found.
-const RUNS: u32 = 20;
+const RUNS: u32 = 10;
+/// A small problem has so many subdomains, whose surfaces take time, or one if with so many it takes more seconds than this.
+const PARTS: usize = 8;
+const SECONDS_MAX: f64 = 1.0;
 /// A small problem that takes more iterations says nothing, and neither does a first step with more elements: it would take longer
 /// than anybody who plans wants to wait.
 const ITERATIONS_MAX: u32 = 3000;
@@ -53,12 +56,18 @@ impl Rehearsal {
 #[must_use]
 pub fn rehearse(problem: &Problem) -> Option<Rehearsal> {
     static LAST: Remembered<Problem, Option<Rehearsal>> = Remembered::nothing();
-    LAST.answer(problem, || rehearse_on(problem, NODES_EACH))
+    LAST.answer(problem, || {
+        let rate = rate(problem)?;
+        let begun = spent();
+        let of_one = rehearse_on(problem, NODES_EACH, rate)?;
+        let is_quick = (spent() - begun) * (PARTS as f64) < SECONDS_MAX && problem.swelling.is_none();
+        let of_more = if is_quick { rehearse_on(problem, PARTS * NODES_EACH, rate) } else { None };
+        Some(of_more.unwrap_or(of_one))
+    })
 }
 
-/// The same by a small problem with about so many nodes.
-pub(super) fn rehearse_on(problem: &Problem, nodes: usize) -> Option<Rehearsal> {
-    let rate = rate(problem)?;
+/// The same by a small problem with about so many nodes, where the kernel does so many units of work in a second.
+pub(super) fn rehearse_on(problem: &Problem, nodes: usize, rate: f64) -> Option<Rehearsal> {
     let found = match (&problem.swelling, &problem.domain) {
         (Some(swelling), _) => first_step(problem, swelling, rate)?,
         (None, Domain::Lattice(lattice)) => small_box(problem, smaller(lattice, nodes), rate)?,
@@ -67,9 +76,9 @@ pub(super) fn rehearse_on(problem: &Problem, nodes: usize) -> Option<Rehearsal> 
     found.is_possible().then_some(found)
 }
 
-/// Units of work that the kernel does here in a second, on a mesh as small; nothing if the clock is too coarse for that.
+/// Units of work that the kernel does here in a second; nothing if the clock is too coarse for that.
 fn rate(problem: &Problem) -> Option<f64> {
-    let mut sample = Sample::new(problem, NODES_EACH)?;
+    let mut sample = Sample::of_kernel(problem)?;
     sample.iterate();
     let begun = spent();
     (0..RUNS).for_each(|_| sample.iterate());

@@ -142,7 +142,7 @@ fn a_small_problem_says_about_how_many_iterations_a_large_one_takes() {
     ];
     for (words, nodes) in cases {
         let problem = problem(words);
-        let small = rehearse_on(&problem, nodes).unwrap();
+        let small = rehearse_on(&problem, nodes, 1e9).unwrap();
         let real = f64::from(solve(&problem, None).course.iterations);
         // Minimal residuals begin anew now and then, the more often the larger the mesh.
         let least = if words.contains(&"gmres") { 0.5 } else { 0.7 };
