@@ -6,8 +6,8 @@
 //! file's `memory` or the node's host has, its PEs' weights are made smaller, and the others take over by theirs. Work that
 //! does not fit anyhow is refused with one sentence, where without this some node would die in the middle of it.
 
-pub(crate) use chares::Size;
 use crate::kernels::gemm;
+pub(crate) use chares::Size;
 use chares::loadbalance::grid::{self, Traffic};
 use chares::loadbalance::machines::{Bytes, Machine, Machines};
 use chares::loadbalance::{Items, PartitionError};
