@@ -126,7 +126,7 @@ fn small_box(problem: &Problem, lattice: Lattice, rate: f64) -> Option<Rehearsal
 }
 
 fn first_step(problem: &Problem, swelling: &Swelling, rate: f64) -> Option<Rehearsal> {
-    if swelling.costs().iter().sum::<u64>() > ELEMENTS_MAX {
+    if swelling.elements().iter().sum::<u64>() > ELEMENTS_MAX {
         return None;
     }
     let begun = spent();

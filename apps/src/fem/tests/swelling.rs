@@ -1,6 +1,7 @@
 //! Bodies that swell: orders of convergence on meshes that change, nothing lost, and the same bits everywhere.
 
 use super::{iterate, problem, run, sentence};
+use crate::division::Division;
 use crate::fem::adapt::{Judged, chosen, graded};
 use crate::fem::alone::{Step, introduce, step};
 use crate::fem::check::{Measured, measure};
@@ -11,6 +12,7 @@ use crate::fem::machine::Machine;
 use crate::fem::marching::{Block, Marching, Verdict};
 use crate::fem::problem::{Boundary, Condition, Physics, Problem, Source};
 use crate::fem::swelling::Swelling;
+use chares::loadbalance::machines::{Link, Machines};
 use chares::{InProcess, Reduce as _};
 use std::collections::BTreeMap;
 
@@ -344,4 +346,33 @@ fn what_makes_no_sense_of_a_body_that_swells_is_refused() {
     );
     with("physics = \"swelling\"\ninitial = 1\n", "the body is not held anywhere");
     with("physics = \"elasticity\"\ncapacity = 1\n", "capacity is of use with physics = \"swelling\" only");
+}
+
+/// Blocks with few elements take time, too: where these are hardly says how many blocks a PE can have.
+#[test]
+fn blocks_are_dealt_out_by_elements_and_exchanges_and_memory_by_elements() {
+    let problem = problem(&["--physics", "swelling"]);
+    let swelling = problem.swelling.as_ref().unwrap();
+    let (elements, costs) = (swelling.elements(), swelling.costs());
+    let beside = |block: usize| swelling.forest.around(block as u32).len() as u64;
+    assert!((0..costs.len()).all(|block| (3..=8).contains(&beside(block))));
+    let of_exchange: Vec<u64> =
+        (0..costs.len()).map(|block| (costs[block] - elements[block]) / beside(block)).collect();
+    assert!(of_exchange.iter().all(|cost| *cost == of_exchange[0] && *cost > 0), "{of_exchange:?}");
+    let link = Link { latency_s: 2e-5, bytes_per_s: 2e9 };
+    let machines = Machines::on_one_host(&[&[1.0], &[1.0]], link);
+    let Division { owners, shares, memory, .. } = problem.divide(&machines).unwrap();
+    let of = |pe: u32, sizes: &[u64]| -> u64 {
+        let own = owners.iter().zip(sizes).filter(|(owner, _)| **owner == pe);
+        own.map(|(_, size)| size).sum()
+    };
+    let all: u64 = costs.iter().sum();
+    for pe in 0..2 {
+        assert!((shares[pe as usize] - of(pe, &costs) as f64 / all as f64).abs() < 1e-12, "{shares:?}");
+        assert!((0.45..0.55).contains(&shares[pe as usize]), "{shares:?}");
+    }
+    let held = [0, 1].map(|pe| of(pe, &elements) as f64);
+    let stated = memory[0] as f64 / memory[1] as f64;
+    assert!(held[0] > 1.5 * held[1], "{held:?}");
+    assert!((stated / (held[0] / held[1]) - 1.0).abs() < 0.2, "{memory:?} for {held:?}");
 }
