@@ -56,15 +56,17 @@ pub(super) fn cost(matmul: &Matmul, machines: &Machines, _: Option<f64>) -> Resu
     Ok(vec![all])
 }
 
-/// How much longer a conventional product of so many PEs takes than its speed says, which is measured with so many rows: the
-/// fewer rows a chare has, the more often B is packed for the kernel.
+/// How much longer a product by rows takes on so many PEs than its speed says, which is measured with so many rows: the fewer
+/// are multiplied at once, the more often B is packed for the kernel.
 fn slowness(matmul: &Matmul, pes: usize, measured_rows: usize) -> f64 {
-    if matmul.algorithm != Algorithm::Conventional {
-        return 1.0;
-    }
     let rows = matmul.sides().0;
-    let own = matmul.grain.unwrap_or_else(|| conventional::default_grain(rows, pes)).min(rows).max(1);
-    1.0 + PACKING_ROWS * (1.0 / own as f64 - 1.0 / measured_rows.max(1) as f64)
+    let usual = match matmul.algorithm {
+        Algorithm::Conventional => conventional::default_grain(rows, pes),
+        Algorithm::Fox => panel::default_grain(rows),
+        Algorithm::Cannon | Algorithm::FoxHeyOtto => return 1.0,
+    };
+    let of_row = |rows: usize| 1.0 + PACKING_ROWS / rows.max(1) as f64;
+    of_row(matmul.grain.unwrap_or(usual).min(rows)) / of_row(measured_rows)
 }
 
 /// How many groups of rows Fox's product broadcasts.
@@ -146,7 +148,8 @@ mod tests {
             let phases = cost(&matmul, &three, None).unwrap();
             let all: f64 = phases.iter().flat_map(|phase| &phase.work).sum();
             // Chares of 167 rows are slower than those of 500 by which speeds are measured.
-            let expected = if algorithm == "conventional" { 1.0 + 25.0 / 167.0 - 25.0 / 500.0 } else { 1.0 };
+            let slow = (1.0 + 25.0 / 167.0) / (1.0 + 25.0 / 500.0);
+            let expected = if algorithm == "conventional" { slow } else { 1.0 };
             assert!((all / matmul.work() / expected - 1.0).abs() < 1e-9, "{algorithm}: {phases:?}");
             let falls = |phase: &Phase| phase.work.windows(2).all(|pair| pair[0] > pair[1]);
             assert!(phases.iter().all(falls), "{algorithm}: {phases:?}");
@@ -166,16 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn inside_a_node_chares_have_more_rows_than_those_by_which_speeds_are_measured() {
-        let matmul = Line::parse_from(["x", "--algorithm", "conventional", "--n", "2048"]).matmul;
-        let work = |machines: &Machines| {
-            let phases = cost(&matmul, machines, None).unwrap();
-            phases.iter().flat_map(|phase| &phase.work).sum::<f64>() / matmul.work()
-        };
+    fn inside_a_node_more_rows_are_multiplied_at_once_than_when_speeds_are_measured() {
         let inside = Machines::on_one_host(&[&[1e9, 1e9]], LINK);
         let apart = Machines::on_one_host(&[&[1e9], &[1e9]], LINK);
-        assert!((work(&inside) - (1.0 + 25.0 / 500.0 - 25.0 / 128.0)).abs() < 1e-9);
-        assert!((work(&apart) - (1.0 + 25.0 / 64.0 - 25.0 / 128.0)).abs() < 1e-9);
+        // Rows inside a node, on two, and when speeds are measured.
+        for (algorithm, rows) in [("conventional", [500.0, 64.0, 128.0]), ("fox", [256.0, 43.0, 43.0])] {
+            let matmul = Line::parse_from(["x", "--algorithm", algorithm, "--n", "2048"]).matmul;
+            let slow = rows.map(|rows| 1.0 + 25.0 / rows);
+            for (machines, expected) in [(&inside, slow[0] / slow[2]), (&apart, slow[1] / slow[2])] {
+                let phases = cost(&matmul, machines, None).unwrap();
+                let work = phases.iter().flat_map(|phase| &phase.work).sum::<f64>() / matmul.work();
+                assert!((work - expected).abs() < 1e-9, "{algorithm}: {work} and not {expected}");
+            }
+        }
     }
 
     #[test]
