@@ -10,7 +10,7 @@ use super::exact::Exact;
 use super::machine::Machine;
 use super::mesh::Mesh;
 use super::problem::{Boundary, Condition, Domain, Problem, Source};
-use super::rehearsal::{rehearse, rehearse_on};
+use super::rehearsal::{first_step_of_chares, rehearse, rehearse_on};
 use super::shape::Shape;
 use super::subdomain::coarsest;
 use super::{add_to, drive};
@@ -151,7 +151,9 @@ fn a_small_problem_says_about_how_many_iterations_a_large_one_takes() {
         let is_cycle = words.iter().all(|word| *word != "--preconditioner");
         assert_eq!(small.coarsest.map(|work| work > 0.0), [is_cycle; 2], "{words:?}: {small:?}");
     }
-    let swelling = rehearse(&problem(&["--physics", "swelling", "--steps", "7"])).unwrap();
+    let swelling = problem(&["--physics", "swelling", "--steps", "7"]);
+    assert!(first_step_of_chares(&swelling).is_some_and(|seconds| seconds > 0.0));
+    let swelling = rehearse(&swelling).unwrap();
     assert!(swelling.steps == 7.0 && swelling.iterations > 20.0, "{swelling:?}");
     // As large as it is, it is itself: one mesh that is solved at once.
     let small = rehearse(&problem(&["--elements", "30"])).unwrap();
