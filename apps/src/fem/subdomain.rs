@@ -158,7 +158,7 @@ impl Chare for Subdomain {
     type Index = u32;
     type Init = Readonly<Problem>;
 
-    const VERSION: u16 = 2;
+    const VERSION: u16 = 3;
 
     fn new(problem: Readonly<Problem>, ctx: &mut Ctx<'_, Self>) -> Self {
         Self {
