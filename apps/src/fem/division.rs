@@ -182,15 +182,16 @@ impl Work for Problem {
         let bounds = placement::contiguous(&items, &machines.parts(weights))?;
         let owners = (0..).zip(bounds.windows(2)).flat_map(|(pe, ends)| (ends[0]..ends[1]).map(move |_| pe));
         let owners: Vec<u32> = owners.collect();
-        // Of a body that swells the work is not where the elements are.
-        let (shares, held) = match &self.swelling {
-            None => (shares_of(&bounds), shares_of(&bounds)),
-            Some(swelling) => {
-                let elements = swelling.elements();
-                let by = |sizes: &[u64]| shares_by(&owners, weights.len(), |block| sizes[block]);
-                (by(&costs), by(&elements))
-            }
+        let shares = match costs.is_empty() {
+            true => shares_of(&bounds),
+            false => shares_by(&owners, weights.len(), |block| costs[block]),
         };
+        // Of a body that swells the work is not where the elements are.
+        let by_elements = self.swelling.as_ref().map(|swelling| {
+            let elements = swelling.elements();
+            shares_by(&owners, weights.len(), |block| elements[block])
+        });
+        let held = by_elements.as_ref().unwrap_or(&shares);
         let pes = machines.pes();
         let of = |pes: &std::ops::Range<u32>| pes.clone().map(|pe| held[pe as usize]).sum::<f64>();
         let nodes = self.nodes() as f64;

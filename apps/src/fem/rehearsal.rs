@@ -61,8 +61,10 @@ pub fn rehearse(problem: &Problem) -> Option<Rehearsal> {
         let rate = rate(problem)?;
         let begun = spent();
         let of_one = rehearse_on(problem, NODES_EACH, rate)?;
-        let is_quick = (spent() - begun) * (PARTS as f64) < SECONDS_MAX && problem.swelling.is_none();
-        let of_more = if is_quick { rehearse_on(problem, PARTS * NODES_EACH, rate) } else { None };
+        let is_quick = (spent() - begun) * (PARTS as f64) < SECONDS_MAX;
+        // A first step, and a problem that is as small, have been taken as a whole.
+        let is_part = problem.swelling.is_none() && problem.nodes() > NODES_EACH;
+        let of_more = if is_quick && is_part { rehearse_on(problem, PARTS * NODES_EACH, rate) } else { None };
         Some(of_more.unwrap_or(of_one))
     })
 }

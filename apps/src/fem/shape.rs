@@ -266,6 +266,7 @@ impl Shape {
     }
 }
 
+/// The same for so many dimensions, so that the loops have a length that the compiler knows.
 fn jacobian<const DIM: usize>(functions: &Functions, nodes: &[[f64; 3]]) -> ([f64; 3], [[f64; 3]; 3]) {
     let (mut point, mut jacobian) = ([0.0; 3], [[0.0; 3]; 3]);
     for ((x, value), slopes) in nodes.iter().zip(&functions.values).zip(&functions.slopes) {

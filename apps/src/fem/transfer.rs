@@ -81,6 +81,26 @@ impl Own {
         all
     }
 
+    /// Own nodes.
+    fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// Adds to the numbers of each own node its parts: `part` says of one how much it counts, and its numbers.
+    #[inline(always)]
+    fn add_to<'a, const EACH: usize>(
+        &self,
+        line: &mut [[f64; EACH]],
+        part: impl Fn(u32, f64) -> (f64, &'a [f64; EACH]),
+    ) {
+        for (sums, parts) in line.iter_mut().zip(self.each()) {
+            for &(at, weight) in parts {
+                let (weight, x) = part(at, weight);
+                (0..EACH).for_each(|k| sums[k] += weight * x[k]);
+            }
+        }
+    }
+
     /// The parts of each own node.
     fn each(&self) -> impl Iterator<Item = &[(u32, f64)]> {
         self.starts.windows(2).map(|ends| &self.parts[ends[0] as usize..ends[1] as usize])
@@ -120,21 +140,13 @@ impl Transfer {
     fn add<const EACH: usize>(&self, x: &[f64], y: &mut [f64]) {
         let [along_x, along_y, along_z] = &self.along;
         let (x, y, numbers) = (x.as_chunks::<EACH>().0, y.as_chunks_mut::<EACH>().0, &self.numbers[..]);
-        let mut rows = y.chunks_exact_mut(along_x.starts.len().saturating_sub(1).max(1));
-        for in_z in along_z.each() {
-            for (in_y, row) in along_y.each().zip(&mut rows) {
-                for &(z, of_z) in in_z {
-                    for &(y, of_y) in in_y {
-                        let from =
-                            (z as usize * along_y.others as usize + y as usize) * along_x.others as usize;
-                        let numbers = &numbers[from..][..along_x.others as usize];
-                        for (sums, in_x) in row.iter_mut().zip(along_x.each()) {
-                            for &(at, of_x) in in_x {
-                                let (weight, x) = (of_x * of_y * of_z, &x[numbers[at as usize] as usize]);
-                                (0..EACH).for_each(|k| sums[k] += weight * x[k]);
-                            }
-                        }
-                    }
+        let [others_x, others_y, _] = self.along.each_ref().map(|own| own.others as usize);
+        let lines = along_z.each().flat_map(|in_z| along_y.each().map(move |in_y| (in_z, in_y)));
+        for ((in_z, in_y), line) in lines.zip(y.chunks_exact_mut(along_x.len().max(1))) {
+            for &(z, of_z) in in_z {
+                for &(y, of_y) in in_y {
+                    let numbers = &numbers[(z as usize * others_y + y as usize) * others_x..][..others_x];
+                    along_x.add_to(line, |at, of_x| (of_x * of_y * of_z, &x[numbers[at as usize] as usize]));
                 }
             }
         }
