@@ -247,6 +247,13 @@ impl Timeline {
         Some(self.timed_over?.duration_since(self.init_over?))
     }
 
+    /// The same where it was all of the timed part, for what is said per second of it: what chares have counted in a run that goes
+    /// on from a checkpoint is of its earlier parts, too, whose time is not known.
+    #[must_use]
+    pub fn all_timed(&self) -> Option<Duration> {
+        self.timed().filter(|_| self.from_checkpoint.is_none())
+    }
+
     /// Finds how fast the PEs worked, and corrects the rates where they did more in the timed part than these explain. PEs with
     /// `own_cores` were busy for as long as they had something to do, as what others take of their cores is in their rates, too;
     /// others may have left their core to those beside them, so all of the time counts.

@@ -56,6 +56,11 @@ fn applications_give_the_same_bits_from_their_checkpoints_on_any_nodes() {
         let restored = &report["restored"];
         assert!(restored["bytes"].as_u64() > Some(0), "{restored}");
         assert_eq!(restored["read_by_nodes"], restored["bytes"], "nodes that see the folder read it");
+        let facts = &report["facts"];
+        let by_clock =
+            ["speedup", "step_s", "ns_per_particle_and_step", "nodes_per_s"].iter().map(|key| &facts[key]);
+        let mut by_clock = by_clock.chain([&facts["tables"]["communication_percent"]]);
+        assert!(by_clock.all(Value::is_null), "what was done before has no time by the clock: {facts}");
         let nodes = report["nodes"].as_array().unwrap().iter().zip(pes);
         let speeds: Vec<f64> =
             nodes.map(|(node, pes)| node["speed"].as_f64().unwrap() / f64::from(*pes)).collect();

@@ -8,7 +8,8 @@ use chares::Driver;
 /// is the coarsest mesh or the choice of levels, and `driver_s` of the driver. All of it is the work by which the run is judged, in
 /// the unit of iterations, which took `of_iterations`: what took as much of the processors' time counts as much.
 pub(super) fn state(main: &mut Driver, figures: &Figures, of_iterations: f64, driver_s: f64) {
-    let seconds = main.outcome().timed().map_or(0.0, |timed| timed.as_secs_f64());
+    let seconds =
+        main.outcome().all_timed().map(|timed| timed.as_secs_f64()).filter(|seconds| *seconds > 0.0);
     let pes = main.machines().rates().len() as f64;
     let outcome = main.outcome();
     outcome.fact("assembling_s", figures.assembling_s);
@@ -19,10 +20,10 @@ pub(super) fn state(main: &mut Driver, figures: &Figures, of_iterations: f64, dr
     let whole = parallel + serial;
     let times = if figures.iterating_s > 0.0 { whole / figures.iterating_s } else { 1.0 };
     outcome.work(of_iterations * times);
-    if whole <= 0.0 || seconds <= 0.0 {
+    if whole <= 0.0 {
         return;
     }
-    let (part, speedup) = (serial / whole, whole / seconds);
+    let (part, speedup) = (serial / whole, seconds.map(|seconds| whole / seconds));
     let bound = bound(part, pes);
     outcome.fact("serial_s", serial);
     outcome.fact("serial_fraction", part);
@@ -30,9 +31,13 @@ pub(super) fn state(main: &mut Driver, figures: &Figures, of_iterations: f64, dr
     outcome.fact("speedup", speedup);
     outcome.fact("amdahl_speedup", bound);
     outcome.fact("amdahl_limit", 1.0 / part);
+    let clock = "times the time by the clock";
+    let times = match speedup {
+        Some(speedup) => format!("it is {speedup:.2} {clock}, by Amdahl's law {bound:.2} at most"),
+        None => format!("by Amdahl's law it is {bound:.2} {clock} at most"),
+    };
     outcome.remark(&format!(
-        "{:.3} % of the processor time is serial, {:.1} % in element loops; it is {speedup:.2} times the time by the clock, by \
-         Amdahl's law {bound:.2} at most on {pes} PEs{}",
+        "{:.3} % of the processor time is serial, {:.1} % in element loops; {times} on {pes} PEs{}",
         100.0 * part,
         100.0 * figures.assembling_s / whole,
         if part > 0.0 { format!(" and {:.0} on any number", 1.0 / part) } else { String::new() }

@@ -58,13 +58,13 @@ fn state(main: &mut Driver, imbalance: &Imbalance, ends: &[Ended]) {
         outcome.fact("near", of(Task::Local));
         outcome.fact("pinned", of(Task::Split));
     }
-    let step_s = outcome.timed().map(|timed| timed.as_secs_f64() / f64::from(imbalance.steps));
+    let step_s = outcome.all_timed().map(|timed| timed.as_secs_f64() / f64::from(imbalance.steps));
     outcome.fact("step_s", step_s);
     outcome.remark(&format!(
-        "{} chares, {} steps of {:.3} ms each; the sum of all their numbers at the end is {result:016x}",
+        "{} chares, {} steps{}; the sum of all their numbers at the end is {result:016x}",
         imbalance.chares,
         imbalance.steps,
-        1e3 * step_s.unwrap_or_default()
+        step_s.map_or_else(String::new, |step_s| format!(" of {:.3} ms each", 1e3 * step_s))
     ));
 }
 

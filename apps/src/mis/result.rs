@@ -34,9 +34,7 @@ impl IndependentSet {
     ) {
         let (found, bound) = (self.set.len(), self.upper_bound());
         let outcome = main.outcome();
-        // Of a run that goes on from a checkpoint the nodes are those of all its parts, the time that of the last.
-        let timed = outcome.timed().filter(|_| outcome.from_checkpoint.is_none());
-        let per_second = timed.map(|timed| tally.nodes as f64 / timed.as_secs_f64().max(1e-9));
+        let per_second = outcome.all_timed().map(|timed| tally.nodes as f64 / timed.as_secs_f64().max(1e-9));
         outcome.work(tally.work);
         outcome.fact("vertices", graph.vertices());
         outcome.fact("edges", edges);

@@ -137,7 +137,7 @@ fn state(main: &mut Driver, pic: &Pic, problem: &Problem, course: &[Figures], di
     let outcome = main.outcome();
     outcome.work(problem.work_of_step() * f64::from(steps));
     let nanoseconds =
-        outcome.timed().map(|timed| timed.as_secs_f64() * 1e9 / (particles as f64 * f64::from(steps)));
+        outcome.all_timed().map(|timed| timed.as_secs_f64() * 1e9 / (particles as f64 * f64::from(steps)));
     outcome.fact("particles", particles);
     outcome.fact("cells", problem.cells.to_vec());
     outcome.fact("length", problem.length.to_vec());

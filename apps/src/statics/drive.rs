@@ -194,7 +194,7 @@ pub(super) fn cblocks(
     main.init_over()?;
     let taken = steps::take_all(main, problem, written, &mut holder)?;
     main.timed_over()?;
-    let elapsed = main.outcome().timed().map_or(0.0, |timed| timed.as_secs_f64());
+    let elapsed = main.outcome().all_timed().map(|timed| timed.as_secs_f64());
     let (to, figures) = main.pending::<Gather<Figures>>();
     array.broadcast(main, Account(to));
     let Gather(figures) = figures.wait(main)?;
@@ -325,10 +325,10 @@ fn say_tables(main: &mut Driver, tables: &Tables) {
         ));
     }
     outcome.remark(&format!(
-        "delay {:.1} %, symmetry loss {:.1} %, communication {:.1} %, {:.0} bytes per atom, lists built {} times",
+        "delay {:.1} %, symmetry loss {:.1} %, {}{:.0} bytes per atom, lists built {} times",
         tables.delay_percent,
         tables.symmetry_loss_percent,
-        tables.communication_percent,
+        tables.communication_percent.map_or_else(String::new, |part| format!("communication {part:.1} %, ")),
         tables.bytes_per_atom,
         tables.rebuilds
     ));

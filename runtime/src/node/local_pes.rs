@@ -319,6 +319,13 @@ impl LocalPes {
         pes.iter().map(snapshot).collect()
     }
 
+    /// Reads again how many bytes they have sent.
+    pub(super) fn read_sent(&self, snapshots: &mut [PeSnapshot]) {
+        for one in snapshots {
+            one.sent_bytes = self.slot(PeId(one.pe)).account.sent_bytes();
+        }
+    }
+
     fn all_accounts(&self) -> impl Iterator<Item = &Arc<Account>> {
         [&self.driver].into_iter().chain(self.slots().map(|slot| &slot.account))
     }

@@ -4,6 +4,7 @@ mod arranging;
 mod arrivals;
 mod catalogue;
 mod control_groups;
+mod counters;
 mod cutting;
 mod extents;
 mod held;
@@ -35,9 +36,8 @@ use crate::frame::{Fabric, SendError};
 use crate::ids::{NodeId, PeId};
 use crate::loads::KnownLoads;
 use crate::monitor::Detail;
-use crate::monitor::profile::{ENTRIES_MAX, EntryTime, Profile, RECEIVERS_MAX, SentTo};
 use crate::monitor::requests::Asked;
-use crate::monitor::wire::{NodeSnapshot, Phase};
+use crate::monitor::wire::Phase;
 use crate::object::{ChareType, ProgramTable};
 use crate::progress::Progress;
 use crate::proto::quiescence::Quiescence;
@@ -58,7 +58,7 @@ use naming::Named;
 use processors::{HostProcessors, Quota};
 use run_state::RunState;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::thread::JoinHandle;
@@ -301,62 +301,6 @@ impl Node {
     #[must_use]
     pub fn collection(&self, id: CollectionId) -> Option<Arc<Collection>> {
         self.catalogue.collection(id)
-    }
-
-    /// Counters of the node and its PEs now, with long calls that are under way: what the last one was to send may be out and
-    /// its end not yet counted.
-    #[must_use]
-    pub fn snapshot(&self) -> NodeSnapshot {
-        let mut snapshot = self.counters(|_| true);
-        if self.settings.detail.times()
-            && let Some(profile) = &mut snapshot.profile
-        {
-            let ended = std::mem::take(&mut profile.entries);
-            profile.entries = EntryTime::sums(ended.into_iter().chain(self.pes.under_way(profile.at_ns)));
-            profile.entries.truncate(ENTRIES_MAX);
-        }
-        snapshot
-    }
-
-    /// Counters of the node and its PEs, with a profile if one belongs to the snapshot of this number.
-    fn counters(&self, has_profile: impl FnOnce(u64) -> bool) -> NodeSnapshot {
-        let now_ns = self.now_ns();
-        let sequence = self.snapshots.fetch_add(1, Ordering::Relaxed);
-        let (received_messages, received_bytes) = self.links.total_received();
-        let mut sent_to = self.links.sent_to();
-        self.pes.add_small_traffic(&mut sent_to);
-        let mut pes = self.pes.snapshots(self.topology().pes(self.id), now_ns, |chare_type, entry| {
-            self.program().entry_name(chare_type, entry)
-        });
-        self.quota.lock().unwrap_or_else(PoisonError::into_inner).divide(&mut pes);
-        let (processors, clock_mhz) = self.host_processors.now(now_ns);
-        NodeSnapshot {
-            node: self.id.0,
-            sequence,
-            uptime_ns: now_ns,
-            memory_bytes: memory::taken_bytes(),
-            host_memory_bytes: self.host_memory.available_bytes(now_ns),
-            sent_messages: sent_to.iter().map(|one| one.messages).sum(),
-            sent_bytes: sent_to.iter().map(|one| one.bytes).sum(),
-            received_messages,
-            received_bytes,
-            spins: self.spin.is_on(),
-            shares_memory_with: self
-                .fabric()
-                .map_or_else(Vec::new, |fabric| fabric.sharers().iter().map(|n| n.0).collect()),
-            processors,
-            pes,
-            profile: has_profile(sequence).then(|| self.profile(now_ns, sent_to)),
-            clock_mhz,
-        }
-    }
-
-    fn profile(&self, at_ns: u64, mut sent_to: Vec<SentTo>) -> Profile {
-        let (entries, chares) = self.pes.profile(self.topology().pes(self.id));
-        sent_to.retain(|one| one.messages > 0);
-        sent_to.sort_by_key(|one| std::cmp::Reverse(one.bytes));
-        sent_to.truncate(RECEIVERS_MAX);
-        Profile { at_ns, entries, sent_to, chares }
     }
 
     /// Memory that this process has taken, without pages of files, bytes.

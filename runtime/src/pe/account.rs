@@ -202,8 +202,13 @@ impl Account {
     /// The same for a message that the node does not count itself; the tally knows for which node.
     #[inline]
     pub fn left_small(&self, to: NodeId, colour: Colour, bytes: u64) {
-        bump(&self.sent_bytes, bytes);
         self.tally.sent(to, colour, bytes);
+        bump(&self.sent_bytes, bytes);
+    }
+
+    /// Bytes that have left so far.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Ordering::Acquire)
     }
 
     /// A chare has done so many units of what the driver counts.

@@ -91,8 +91,8 @@ pub struct Tables {
     /// How much longer the last computed than the mean, in percent (table 5.4).
     pub delay_percent: f64,
     /// Part of the PEs' time in which they neither computed nor built lists, in percent: messages and waiting (table
-    /// 5.8).
-    pub communication_percent: f64,
+    /// 5.8). `None` in a run that goes on from a checkpoint, as they computed before it, too.
+    pub communication_percent: Option<f64>,
     /// Seconds of building lists, of all PEs together.
     pub list_seconds: f64,
     /// How often lists were built.
@@ -100,8 +100,8 @@ pub struct Tables {
 }
 
 /// Adds up. `figures` are of all blocks, in the order of their numbers; `nodes` are names and PEs; `elapsed` the
-/// seconds of the relaxation.
-pub fn tables(figures: &[Figures], nodes: &[(String, Range<u32>)], elapsed: f64) -> Tables {
+/// seconds of the relaxation, where all of that is known.
+pub fn tables(figures: &[Figures], nodes: &[(String, Range<u32>)], elapsed: Option<f64>) -> Tables {
     let node_of = |pe: u32| nodes.iter().position(|(_, pes)| pes.contains(&pe));
     let mut by_pe: BTreeMap<u32, f64> =
         nodes.iter().flat_map(|(_, pes)| pes.clone()).map(|pe| (pe, 0.0)).collect();
@@ -146,7 +146,7 @@ pub fn tables(figures: &[Figures], nodes: &[(String, Range<u32>)], elapsed: f64)
         balanced_seconds,
         unbalanced_seconds,
         delay_percent: percent(unbalanced_seconds - balanced_seconds, balanced_seconds),
-        communication_percent: percent(elapsed - busy, elapsed),
+        communication_percent: elapsed.map(|elapsed| percent(elapsed - busy, elapsed)),
         list_seconds,
         rebuilds: figures.iter().map(|block| block.rebuilds).max().unwrap_or(0),
     }
@@ -181,12 +181,12 @@ mod tests {
             block(1, 90, 1.0, &[0, 2], &[(0, 5), (1, 8)]),
             block(2, 40, 4.0, &[0, 1], &[(0, 16)]),
         ];
-        let tables = tables(&blocks, &nodes, 5.0);
+        let tables = tables(&blocks, &nodes, Some(5.0));
         let sums: Vec<[u64; 5]> =
             tables.nodes.iter().map(|n| [n.blocks, n.owned, n.needed, n.total, n.received]).collect();
         assert_eq!(sums, [[2, 200, 50, 250, 16], [1, 50, 200, 250, 14]]);
         assert_eq!((tables.balanced_seconds, tables.unbalanced_seconds), (2.0, 4.0));
-        assert_eq!((tables.delay_percent, tables.communication_percent), (100.0, 60.0));
+        assert_eq!((tables.delay_percent, tables.communication_percent), (100.0, Some(60.0)));
         assert_eq!((tables.atoms, tables.pairs, tables.symmetry_loss_percent), (250, 300, 25.0));
         assert_eq!(tables.bytes_per_atom, 12.0);
     }

@@ -268,7 +268,7 @@ fn table_5_6_comes_out() {
             figures[slab.min(blocks - 1)].atoms[0] += atoms;
         }
         let names: Vec<_> = (0..nodes as u32).map(|n| (n.to_string(), n..n + 1)).collect();
-        let tables = account::tables(&figures, &names, 1.0);
+        let tables = account::tables(&figures, &names, Some(1.0));
         let most = |of: fn(&account::NodeFigures) -> u64| tables.nodes.iter().map(of).max().unwrap();
         assert_eq!((most(|n| n.owned), most(|n| n.needed)), (owned, needed), "{free} on {nodes}");
         let ratios = tables.nodes.iter().map(|n| n.needed as f64 / n.total as f64);
