@@ -209,6 +209,12 @@ fn nodes_speed_shows_rates_with_units_for_each_application_and_keeps_what_it_fin
     // The application's defaults were measured: a run with blocks of that kind finds their speeds.
     let report = report(path, &["--speed", "cached", "--n", "1200"]);
     assert_eq!(report["speed_source"], "cached");
+}
+
+#[test]
+fn nodes_speed_measures_one_node_or_one_application() {
+    let folder = two_nodes();
+    let path = folder.path();
     let one = run(path, &["nodes", "speed", "--only", "n1"]);
     assert!(one.code == 0 && after(&one.stdout, "n1").is_some() && !one.stdout.contains("n0"), "{one:?}");
     let with_arguments = run(path, &["nodes", "speed", "matmul", "--dtype", "f32", "--only", "n0"]);
