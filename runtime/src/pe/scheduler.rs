@@ -241,7 +241,9 @@ impl Scheduler {
         let since_ns = self.pe.account().switched_ns();
         self.switch(PeState::Overhead);
         self.stretch_begins();
-        self.pe.sampling.was_idle(since_ns, self.pe.account.switched_ns());
+        let now_ns = self.pe.account.switched_ns();
+        self.share.rested(since_ns, now_ns);
+        self.pe.sampling.was_idle(since_ns, now_ns);
     }
 
     /// Deals with what is not an ordinary value for an element, or waits. Apart, so that the loop keeps in registers what

@@ -1,7 +1,8 @@
 //! The part of its core that a PE may use: it works, and then sleeps for what it owes to the core's owner.
 //!
-//! What it may use is processor time, as a quota of the system is: while it waits for others to leave the core it uses nothing,
-//! and that wait is as good as sleep. PEs that take turns on a core thus have all of their shares there, as long as these fit.
+//! What it may use is processor time, as a quota of the system is: while it waits for others to leave the core, or for messages, it
+//! uses nothing, and that wait is as good as sleep. PEs that take turns on a core thus have all of their shares there, as long as
+//! these fit, and one that waits for others in each step anyhow does not keep these waiting while it sleeps.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 pub(crate) struct Share {
     share: f64,
     is_whole: bool,
-    /// Sleep that is owed; less than nothing where the PE waited for its core, or slept, for longer than it had to.
+    /// Sleep that is owed; less than nothing where the PE waited, or slept, for longer than it had to.
     owed_ns: i64,
     /// Time at work for which nothing is owed yet.
     worked_ns: u64,
@@ -85,6 +86,15 @@ impl Share {
         self.settled_ns = now_ns;
     }
 
+    /// The PE had nothing to do, and used nothing of its core.
+    pub(crate) fn rested(&mut self, from_ns: u64, now_ns: u64) {
+        if self.is_whole() {
+            return;
+        }
+        let from_ns = from_ns.max(self.settled_ns);
+        self.slept(from_ns, now_ns);
+    }
+
     /// What begins now is looked at alone: nothing of it makes up for earlier waits, and the time up to now was not work.
     pub(crate) fn begins_anew(&mut self, now_ns: u64) {
         self.owed_ns = self.owed_ns.max(0);
@@ -151,6 +161,25 @@ mod tests {
         assert_eq!(share.due(Share::PIECE, || Some(0)), None);
         share.worked(5000 * MS, 5110 * MS);
         assert_eq!(share.due(Share::PIECE, || Some(110 * MS)), sleeps(10));
+    }
+
+    #[test]
+    fn a_pe_that_had_nothing_to_do_for_as_long_as_it_owes_does_not_sleep() {
+        let mut share = Share::new(0.5);
+        share.worked(0, 3 * MS);
+        share.rested(3 * MS, 5 * MS);
+        assert_eq!(share.due(Share::PIECE, || Some(3 * MS)), None, "only 1 ms is owed");
+        share.worked(5 * MS, 8 * MS);
+        assert_eq!(share.due(Share::PIECE, || Some(6 * MS)), sleeps(4));
+        share.slept(8 * MS, 12 * MS);
+        // What was sleep was no rest, too.
+        share.rested(9 * MS, 13 * MS);
+        share.worked(13 * MS, 16 * MS);
+        assert_eq!(share.due(Share::PIECE, || Some(9 * MS)), sleeps(2));
+        // However long nothing was to do, it is good for no more than a period.
+        share.rested(16 * MS, 5000 * MS);
+        share.worked(5000 * MS, 5130 * MS);
+        assert_eq!(share.due(Share::PIECE, || Some(139 * MS)), sleeps(30));
     }
 
     #[test]
