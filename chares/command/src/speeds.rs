@@ -157,19 +157,28 @@ fn by_itself(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunE
             kept.measured
         );
     }
-    let rates = main.measure(budget.before)?;
+    let (rates, taken) = measure(main, query, budget.before)?;
     kept::store(query, &rates, budget.before);
-    let taken = choice::taken(&rates, &main.cpu_rates().unwrap_or_default(), &query.hosts());
     Ok(PeSpeeds { taken, again: budget.after, ..PeSpeeds::of(SpeedSource::Measured, rates) })
+}
+
+/// The rates of all PEs, and the part of the cores' time that others took meanwhile.
+fn measure(
+    main: &mut Driver,
+    query: &SpeedQuery<'_>,
+    budget: Duration,
+) -> Result<(Vec<f64>, Option<f64>), RunError> {
+    let (rates, hosts) = (main.measure(budget)?, query.hosts());
+    let cpu_rates = main.cpu_rates().unwrap_or_default();
+    Ok((choice::in_turns(&rates, &cpu_rates, &hosts), choice::taken(&rates, &cpu_rates, &hosts)))
 }
 
 /// Measures for as long as it takes to be exact, whatever the run is worth.
 fn measured(main: &mut Driver, query: &SpeedQuery<'_>) -> Result<PeSpeeds, RunError> {
-    let mut rates = main.measure(USUAL)?;
-    let taken = choice::taken(&rates, &main.cpu_rates().unwrap_or_default(), &query.hosts());
+    let (mut rates, taken) = measure(main, query, USUAL)?;
     let again = choice::once_more(query.expected_s(&rates));
     if let Some(budget) = again {
-        let more = main.measure(budget)?;
+        let (more, _) = measure(main, query, budget)?;
         let weight = budget.as_secs_f64() / (budget + USUAL).as_secs_f64();
         rates.iter_mut().zip(more).for_each(|(rate, more)| *rate += weight * (more - *rate));
     }
@@ -185,7 +194,7 @@ pub(crate) fn confirm(main: &mut Driver, query: &SpeedQuery<'_>, again: Duration
     let (Some(kernel), false) = (query.kernel.number, is_limited) else { return Ok(()) };
     main.phase("measuring speeds again", 0, 0);
     main.prepare_kernel(kernel, &query.kernel.arguments)?;
-    let after = main.measure(again)?;
+    let (after, _) = measure(main, query, again)?;
     main.drop_kernel();
     main.outcome().rates.iter_mut().zip(after).for_each(|(rate, after)| *rate = (*rate + after) / 2.0);
     Ok(())

@@ -93,6 +93,24 @@ pub(super) fn taken(rates: &[f64], cpu_rates: &[f64], hosts: &[Host]) -> Option<
     hosts.iter().map(of_host).try_fold(0.0, |most: f64, taken| Some(most.max(taken?)))
 }
 
+/// Rates by the wall, where those of PEs that take turns on cores are what each reaches in the long run: PEs of a host that may
+/// use as much of a core get it equally often, though in the short time of a measurement the system may have left one of them alone
+/// on a core and two others together. `cpu_rates` are by processor time; what is not known by these stays as it was measured.
+pub(super) fn in_turns(rates: &[f64], cpu_rates: &[f64], hosts: &[Host]) -> Vec<f64> {
+    let mut all = rates.to_vec();
+    let had = |pe: usize| Some(rates.get(pe)? / cpu_rates.get(pe)?).filter(|had| had.is_finite());
+    for host in hosts.iter().filter(|host| host.is_crowded()) {
+        for (pe, share) in &host.pes {
+            let alike = host.pes.iter().filter(|(_, other)| other == share);
+            let had: Option<Vec<f64>> = alike.map(|(pe, _)| had(*pe)).collect();
+            if let (Some(had), Some(rate)) = (had, all.get_mut(*pe)) {
+                *rate = cpu_rates[*pe] * had.iter().sum::<f64>() / had.len() as f64;
+            }
+        }
+    }
+    all
+}
+
 /// Says that others worked on the cores too.
 pub(crate) fn beside(taken: f64) -> String {
     format!("while others had {:.0}% of the cores", 100.0 * taken)
@@ -137,6 +155,26 @@ mod tests {
             assert!(!budget(long).takes(LONGEST, 0.0), "{long} can afford to measure");
         }
         assert!(Budget::for_run_of(None).takes(USUAL, 0.0));
+    }
+
+    #[test]
+    fn pes_that_take_turns_on_cores_are_as_fast_as_they_are_in_the_long_run() {
+        let host = |cores, pes: &[(usize, f64)]| Host { cores, pes: pes.to_vec() };
+        // Two had a core together and one had most of the other, which it left to one with a share now and then.
+        let (rates, cpu_rates) = ([5.0, 5.0, 8.0, 2.0, 7.0], [10.0, 10.0, 10.0, 10.0, 9.0]);
+        let hosts = [host(2.0, &[(0, 1.0), (1, 1.0), (2, 1.0), (3, 0.5)]), host(1.0, &[(4, 1.0)])];
+        let found = in_turns(&rates, &cpu_rates, &hosts);
+        let expected = [6.0, 6.0, 6.0, 2.0, 7.0];
+        assert!(
+            found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12),
+            "{found:?}"
+        );
+        // What is slower by processor time, too, stays so.
+        let found = in_turns(&[2.0, 6.0], &[5.0, 10.0], &[host(1.0, &[(0, 1.0), (1, 1.0)])]);
+        assert!((found[0] - 2.5).abs() < 1e-12 && (found[1] - 5.0).abs() < 1e-12, "{found:?}");
+        for unknown in [&[][..], &[0.0; 5]] {
+            assert_eq!(in_turns(&rates, unknown, &hosts), rates);
+        }
     }
 
     #[test]
