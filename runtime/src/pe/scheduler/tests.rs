@@ -42,8 +42,8 @@ fn measuring_with_a_kernel_of_long_calls_ends_with_its_budget() {
     assert!((2..=7).contains(&calls.load(Ordering::Relaxed)), "{calls:?}");
 }
 
-#[test]
-fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialising() {
+/// A program whose kernel works for a millisecond at each call, and a fifth of a core for it.
+fn with_a_share() -> (ProgramTable, NodeSettings) {
     let spin = || {
         let start = std::time::Instant::now();
         while start.elapsed() < Duration::from_millis(1) {}
@@ -51,7 +51,30 @@ fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialisin
     };
     let kernel = Kernel { name: "spin".into(), prepare: Arc::new(move |_| Ok(Box::new(spin))) };
     let program = ProgramTable { kernels: vec![kernel], ..ProgramTable::default() };
-    let settings = NodeSettings { cpu_share: 0.2, ..NodeSettings::default() };
+    (program, NodeSettings { cpu_share: 0.2, ..NodeSettings::default() })
+}
+
+#[test]
+fn a_pe_with_a_share_of_the_core_that_has_waited_for_messages_does_not_sleep_for_as_long_again() {
+    let (program, settings) = with_a_share();
+    let node = Node::new(NodeId(1), Topology::new(&[0, 1]), Arc::new(program), settings);
+    std::thread::scope(|scope| {
+        scope.spawn(|| Scheduler::new(&node, PeId(0)).run());
+        let deadline = std::time::Instant::now() + Duration::from_secs(60);
+        while !node.snapshot().pes[0].state.is_idle() && std::time::Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        push(&node, Target::Order(PeOrder::PrepareKernel { kernel: 0 }));
+        push(&node, Target::Stop);
+    });
+    let pe = &node.snapshot().pes[0];
+    assert!(pe.init_ns > 0 && pe.throttled_ns == 0, "{pe:?}");
+}
+
+#[test]
+fn measuring_with_a_share_of_the_core_is_paid_for_once_and_counts_as_initialising() {
+    let (program, settings) = with_a_share();
     let orders =
         [PeOrder::PrepareKernel { kernel: 0 }, PeOrder::Measure { budget_ms: 140 }, PeOrder::DropKernel];
     let node = node_with(program, settings, &orders.map(Target::Order));
