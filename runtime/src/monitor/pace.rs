@@ -88,7 +88,8 @@ impl Pace {
         }
         let spent = counters.iter().zip(before).map(|(now, before)| now.since(before));
         let busy = spent.filter(|spent| spent.wanted() as f64 >= WANTED_MIN * (now_ns - began_ns) as f64);
-        let Some(spent) = busy.reduce(Counters::and) else {
+        let may_ns = (part_that_may_be_used(info.cpu_share) * (now_ns - began_ns) as f64) as u64;
+        let Some(spent) = busy.map(|spent| spent.within(may_ns)).reduce(Counters::and) else {
             if self.quiet == 0 {
                 self.quiet_since_ns = began_ns;
             }
@@ -163,6 +164,11 @@ fn usual_part(parts: &[f64]) -> Option<f64> {
     (mean > 0.0 && mean <= 1.0).then_some(mean)
 }
 
+/// A node may say anything of its share, or nothing.
+fn part_that_may_be_used(cpu_share: f64) -> f64 {
+    if cpu_share > 0.0 && cpu_share < 1.0 { cpu_share } else { 1.0 }
+}
+
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -181,6 +187,14 @@ impl Counters {
     /// How long a core was wanted.
     fn wanted(&self) -> u64 {
         self.on_core.saturating_add(self.waited).saturating_add(self.by_quota)
+    }
+
+    /// The same of a PE that may have no more of its core than this: what it waits beyond that stands for its sleep.
+    fn within(self, may_ns: u64) -> Self {
+        let waits = self.waited.saturating_add(self.by_quota);
+        let lacking = may_ns.saturating_sub(self.on_core).min(waits);
+        let by_quota = (lacking as f64 * self.by_quota as f64 / waits.max(1) as f64) as u64;
+        Self { waited: lacking.saturating_sub(by_quota), by_quota, ..self }
     }
 
     fn and(self, other: Self) -> Self {
@@ -266,6 +280,21 @@ mod tests {
         node.goes_on(120, 1.0, || 0.9);
         let said = node.goes_on(200, 0.7, || 0.1);
         assert!(said[0].1.sentence("fast").ends_with(" since 01:12: it waits for its cores"), "{said:?}");
+    }
+
+    #[test]
+    fn a_share_of_a_core_that_others_use_meanwhile_is_all_that_was_measured() {
+        let mut node = Simulated::measured_at(Some(0.9));
+        node.info.cpu_share = 0.5;
+        // It waits where it would have slept.
+        assert_eq!(node.goes_on(200, 1.0, || 0.52), []);
+        let said = node.goes_on(200, 1.0, || 0.1);
+        assert!(said.len() == 1 && (said[0].1.delivered - 0.1 / 0.5 / 0.9).abs() < 1e-3, "{said:?}");
+        for cpu_share in [f64::NAN, -1.0, 7.0] {
+            let mut node = Simulated::measured_at(Some(1.0));
+            node.info.cpu_share = cpu_share;
+            assert_eq!(node.goes_on(200, 1.0, || 0.5).len(), 1, "{cpu_share}");
+        }
     }
 
     #[test]
