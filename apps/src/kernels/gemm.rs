@@ -1,11 +1,10 @@
 //! The block product C += A B, in three ways.
 //!
-//! The fast one is the `gemm` crate: of the pure-Rust kernels measured, it was the fastest on every block
-//! size from 64 to 1024 in both number types (it alone or `matrixmultiply` would do; `faer` calls it too).
+//! The fast one is that of [`super::fast`].
 
 use super::deterministic;
+use super::fast::Operand;
 use crate::matrix::Element;
-use gemm_common::Parallelism;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
@@ -113,32 +112,18 @@ fn product<T: Element>(
     assert!(rows.end * k <= a.len() && inner.end * n <= b.len() && rows.end * n <= c.len());
     assert!(inner.end <= k && columns.end <= n);
     let stride = |side: usize| isize::try_from(side).expect("no slice is longer than isize::MAX");
-    let one = T::from_f64(1.0);
+    let turned = |first: *const T, side: usize| Operand { first, rows_apart: 1, columns_apart: stride(side) };
     // SAFETY: with column stride 1 and row strides n, k and n the kernel touches elements up to
     // (rows.end-1) n + columns.end-1 of C, (rows.end-1) k + inner.end-1 of A and (inner.end-1) n + columns.end-1 of B.
     // It is asserted above that these lie within the slices. C is borrowed for writing, so it overlaps neither A nor B.
     // The kernel works by columns, so it computes the transposed product, B^T A^T.
     unsafe {
         T::product()(
-            columns.len(),
-            rows.len(),
-            inner.len(),
-            c.as_mut_ptr().add(rows.start * n + columns.start),
-            stride(n),
-            1,
-            true,
-            b.as_ptr().add(inner.start * n + columns.start),
-            stride(n),
-            1,
-            a.as_ptr().add(rows.start * k + inner.start),
-            stride(k),
-            1,
-            one,
-            one,
-            false,
-            false,
-            false,
-            Parallelism::None,
+            [columns.len(), inner.len(), rows.len()],
+            turned(b.as_ptr().add(inner.start * n + columns.start), n),
+            turned(a.as_ptr().add(rows.start * k + inner.start), k),
+            (c.as_mut_ptr().add(rows.start * n + columns.start), stride(n)),
+            T::from_f64(1.0),
         );
     }
 }
@@ -205,31 +190,15 @@ fn subtract_at_once<T: Element>(
     assert!(within(k, n, b), "B is {k} x {n}");
     assert!(c_apart >= m && within(m, n, View::by_columns(c, c_apart)), "C is {m} x {n}");
     let stride = |side: usize| isize::try_from(side).expect("no slice is longer than isize::MAX");
-    let one = T::from_f64(1.0);
+    let operand = |view: View<'_, T>| Operand {
+        first: view.values.as_ptr(),
+        rows_apart: stride(view.rows_apart),
+        columns_apart: stride(view.columns_apart),
+    };
     // SAFETY: the kernel touches the elements of A, B and C and none beside them; it is asserted above that the last of
     // each lies within its slice, and strides are not negative. C is borrowed for writing, so it overlaps neither.
     unsafe {
-        T::product()(
-            m,
-            n,
-            k,
-            c.as_mut_ptr(),
-            stride(c_apart),
-            1,
-            true,
-            a.values.as_ptr(),
-            stride(a.columns_apart),
-            stride(a.rows_apart),
-            b.values.as_ptr(),
-            stride(b.columns_apart),
-            stride(b.rows_apart),
-            one,
-            -one,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
+        T::product()([m, k, n], operand(a), operand(b), (c.as_mut_ptr(), stride(c_apart)), -T::from_f64(1.0));
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod alike;
 mod deterministic;
 pub mod dot;
+pub mod fast;
 pub mod gemm;
 pub mod lu;
 mod measured;

@@ -1,6 +1,7 @@
 //! The two number types that matrices are made of.
 
 use super::npy::NpyNumber;
+use crate::kernels::fast::{Product, product_f32, product_f64};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -122,32 +123,6 @@ pub trait Element:
     fn product() -> Product<Self>;
 }
 
-/// C := alpha C + beta A B for blocks in memory: m, n and k; C with the strides of its columns and rows, and whether it is
-/// read; A and B with their strides; alpha and beta; three flags that mean nothing for real numbers; and threads.
-///
-/// It is fast where the columns of C are farther apart than its rows.
-pub type Product<T> = unsafe fn(
-    usize,
-    usize,
-    usize,
-    *mut T,
-    isize,
-    isize,
-    bool,
-    *const T,
-    isize,
-    isize,
-    *const T,
-    isize,
-    isize,
-    T,
-    T,
-    bool,
-    bool,
-    bool,
-    gemm_common::Parallelism,
-);
-
 impl Element for f32 {
     const DTYPE: Dtype = Dtype::F32;
     const UNIT_ROUNDOFF: f64 = Self::EPSILON as f64 / 2.0;
@@ -166,7 +141,7 @@ impl Element for f32 {
     }
 
     fn product() -> Product<Self> {
-        gemm_f32::gemm::f32::get_gemm_fn()
+        product_f32()
     }
 }
 
@@ -188,6 +163,6 @@ impl Element for f64 {
     }
 
     fn product() -> Product<Self> {
-        gemm_f64::gemm::f64::get_gemm_fn()
+        product_f64()
     }
 }

@@ -14,7 +14,7 @@ mod sparse;
 
 pub use block::{Piece, Real, generated, part, zeros};
 pub use dense::{Matrix, ShapeError, bounds};
-pub use element::{Dtype, Element, Product, UnknownDtype};
+pub use element::{Dtype, Element, UnknownDtype};
 pub use file::{Heading, ReadError, WriteError, read, write};
 pub use lines::{LineError, TextError};
 pub(crate) use sparse::span;
