@@ -1,8 +1,8 @@
 //! The fastest product of two blocks for the processor at hand.
 //!
 //! It is that of the `gemm` crate, of the pure-Rust kernels measured the fastest on every block size from 64 to 1024 in both number
-//! types, but on x86-64 processors with AVX2 and without AVX-512: there a kernel of our own is as fast as
-//! OpenBLAS, where the crate's reaches 0.75 to 0.9 of it (apps/src/bench/MEASURED.md).
+//! types, but on x86-64 processors with AVX2 and without AVX-512: there tiles of our own reach 0.90 to 1.02 of OpenBLAS, and the crate
+//! 0.63 to 0.88 where the caches are slow ("Products" in apps/src/bench/MEASURED.md).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -15,11 +15,11 @@ use std::sync::OnceLock;
 const TILE_BYTES: usize = 96;
 /// Columns of a tile.
 const WIDTH: usize = 4;
-/// Depths of a strip of A, elements of 64 bits: what the first cache holds decides, between these.
+/// Steps of a strip of A: what the first cache holds decides, between these.
 const DEPTH: [usize; 2] = [128, 384];
 /// Columns of B at once: what the second cache holds decides, between these.
 const COLUMNS: [usize; 2] = [32, 256];
-/// Rows of A at once, of elements of 64 bits: twice the second cache decides, up to this.
+/// Rows of A at once: what the second cache holds decides, up to this.
 const ROWS_MAX: usize = 85 * 12;
 
 /// Whether this kernel is the fastest on this processor.
