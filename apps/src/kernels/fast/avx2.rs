@@ -380,30 +380,54 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What lies around the matrices, which nobody may touch.
-    const AROUND: f64 = 77.0;
+    /// Numbers of this type, of which small whole ones have exact sums of products.
+    trait Tried: Number + From<i8> + std::fmt::Debug {
+        /// What lies around matrices: a signalling NaN, of which any arithmetic makes a quiet one, even if it adds nothing.
+        const AROUND: Self;
 
-    /// A matrix of small whole numbers, whose sums of products are exact in either type.
+        fn bits(self) -> u64;
+    }
+
+    impl Tried for f32 {
+        const AROUND: Self = Self::from_bits(0x7f80_0001);
+
+        fn bits(self) -> u64 {
+            self.to_bits().into()
+        }
+    }
+
+    impl Tried for f64 {
+        const AROUND: Self = Self::from_bits(0x7ff0_0000_0000_0001);
+
+        fn bits(self) -> u64 {
+            self.to_bits()
+        }
+    }
+
+    /// A matrix in memory, with others' numbers between its own and behind them.
     struct Made<T> {
         values: Vec<T>,
-        sides: [usize; 2],
         apart: [usize; 2],
     }
 
-    impl<T: Number + From<i8>> Made<T> {
+    impl<T: Tried> Made<T> {
         /// By columns or by rows, so many numbers farther apart than they need.
         fn new(sides: [usize; 2], is_by_rows: bool, more: usize, seed: usize) -> Self {
             let apart = if is_by_rows { [sides[1] + more, 1] } else { [1, sides[0] + more] };
-            let size = (sides[0] - 1) * apart[0] + (sides[1] - 1) * apart[1] + 1;
-            let mut made = Self { values: vec![T::from(AROUND as i8); size], sides, apart };
+            let longer = [sides[0] + TILE_BYTES, sides[1] + WIDTH];
+            let size = longer[0] * apart[0] + longer[1] * apart[1];
+            let mut made = Self { values: vec![T::AROUND; size], apart };
             for row in 0..sides[0] {
                 for column in 0..sides[1] {
-                    let value = (row * 7 + column * 13 + seed) % 11;
                     let at = made.place(row, column);
-                    made.values[at] = T::from(value as i8 - 5);
+                    made.values[at] = Self::number(row, column, seed);
                 }
             }
             made
+        }
+
+        fn number(row: usize, column: usize, seed: usize) -> T {
+            T::from(((row * 7 + column * 13 + seed) % 11) as i8 - 5)
         }
 
         fn place(&self, row: usize, column: usize) -> usize {
@@ -418,14 +442,15 @@ mod tests {
 
     /// The kernel's product and that of three plain loops are the same, and nothing else is touched.
     #[expect(unsafe_code, reason = "the kernel takes pointers")]
-    fn assert_right<T: Number + From<i8> + PartialEq + std::fmt::Debug>(
+    fn assert_right<T: Tried>(
         at_once: Option<AtOnce>,
         [m, k, n]: [usize; 3],
         (are_by_rows, more): ([bool; 2], usize),
     ) {
         let a = Made::<T>::new([m, k], are_by_rows[0], more, 1);
         let b = Made::<T>::new([k, n], are_by_rows[1], more, 2);
-        let mut c = Made::<T>::new([m, n], false, more, 3);
+        // A tile that is not cut off ends in what lies between columns.
+        let mut c = Made::<T>::new([m, n], false, TILE_BYTES, 3);
         let factor = T::from(-1);
         let mut expected = c.values.clone();
         for row in 0..m {
@@ -450,7 +475,33 @@ mod tests {
                 None => product(sides, a, b, of_c, factor),
             }
         }
-        assert_eq!(c.values, expected, "{:?} of {at_once:?}, {are_by_rows:?} {more}", c.sides);
+        let differs = c.values.iter().zip(&expected).position(|(one, other)| one.bits() != other.bits());
+        assert_eq!(differs, None, "{sides:?} of {at_once:?}, {are_by_rows:?} {more}, {} apart", c.apart[1]);
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "the kernel takes pointers")]
+    fn strips_have_what_is_there_and_zeros_behind_it() {
+        if !is_possible() {
+            eprintln!("skipped: this processor has no AVX2");
+            return;
+        }
+        for rows in [1, 3, 4, 5, 8, 11] {
+            for is_by_rows in [false, true] {
+                let (made, depth) = (Made::<f64>::new([rows, 3], is_by_rows, 2, 5), 3);
+                // Strips of an earlier call are longer.
+                let mut strips = vec![9.0; 1000];
+                // SAFETY: it has so many rows and columns, and the processor was asked.
+                unsafe { pack::<f64, WIDTH>(&mut strips, [rows, depth], made.operand()) };
+                assert_eq!(strips.len(), rows.next_multiple_of(WIDTH) * depth);
+                for (at, number) in strips.iter().enumerate() {
+                    let row = at / (WIDTH * depth) * WIDTH + at % WIDTH;
+                    let column = at % (WIDTH * depth) / WIDTH;
+                    let expected = if row < rows { Made::number(row, column, 5) } else { 0.0 };
+                    assert_eq!(*number, expected, "row {row} of {rows}, column {column}, {is_by_rows}");
+                }
+            }
+        }
     }
 
     #[test]
