@@ -27,30 +27,20 @@ pub struct Operand<T> {
 /// All elements of the three can be read, and those of C written, which are none of A's or B's.
 pub type Product<T> = unsafe fn([usize; 3], Operand<T>, Operand<T>, (*mut T, isize), T);
 
-/// For numbers of 32 bits.
-#[must_use]
-pub fn product_f32() -> Product<f32> {
-    #[cfg(target_arch = "x86_64")]
-    if avx2::is_best() {
-        return avx2::product::<f32>;
-    }
-    by_crate_f32
-}
+macro_rules! product {
+    ($name:ident, $number:ty, $by_crate:ident, $kernel:expr) => {
+        /// The one for numbers of this type.
+        #[must_use]
+        pub fn $name() -> Product<$number> {
+            #[cfg(target_arch = "x86_64")]
+            if avx2::is_best() {
+                return avx2::product::<$number>;
+            }
+            $by_crate
+        }
 
-/// For numbers of 64 bits.
-#[must_use]
-pub fn product_f64() -> Product<f64> {
-    #[cfg(target_arch = "x86_64")]
-    if avx2::is_best() {
-        return avx2::product::<f64>;
-    }
-    by_crate_f64
-}
-
-macro_rules! by_crate {
-    ($name:ident, $number:ty, $kernel:expr) => {
         #[expect(unsafe_code, reason = "the kernel crate takes raw pointers")]
-        unsafe fn $name(
+        unsafe fn $by_crate(
             [m, k, n]: [usize; 3],
             a: Operand<$number>,
             b: Operand<$number>,
@@ -85,5 +75,5 @@ macro_rules! by_crate {
     };
 }
 
-by_crate!(by_crate_f32, f32, gemm_f32::gemm::f32::get_gemm_fn());
-by_crate!(by_crate_f64, f64, gemm_f64::gemm::f64::get_gemm_fn());
+product!(product_f32, f32, by_crate_f32, gemm_f32::gemm::f32::get_gemm_fn());
+product!(product_f64, f64, by_crate_f64, gemm_f64::gemm::f64::get_gemm_fn());

@@ -1,6 +1,6 @@
 //! A kernel for processors with vectors of 256 bits, by the scheme of K. Goto, R. A. van de Geijn (ACM Transactions on Mathematical
 //! Software 34, 2008) with the roles of A and B as OpenBLAS has them on these processors: a strip of A stays in the first cache
-//! while strips of B pass by, from the second one, of which a tile takes a third of the bytes. What comes next of B is asked for
+//! while strips of B pass by, from the second one, of which a tile takes a third of the bytes at most. What comes next of B is asked for
 //! ahead, so that a busy neighbour on the same core costs little.
 
 use super::{Operand, Product, by_crate_f32, by_crate_f64};
@@ -9,7 +9,6 @@ use std::arch::asm;
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::cell::RefCell;
 use std::ops::{AddAssign, Mul};
-use std::sync::OnceLock;
 
 /// Bytes of a column of a tile: three vectors, so that the twelve of four columns and what they are made of fill the registers.
 const TILE_BYTES: usize = 96;
@@ -20,7 +19,7 @@ const DEPTH: [usize; 2] = [128, 384];
 /// Columns of B at once: what the second cache holds decides, between these.
 const COLUMNS: [usize; 2] = [32, 256];
 /// Rows of A at once: what the second cache holds decides, up to this.
-const ROWS_MAX: usize = 85 * 12;
+const ROWS_MAX: usize = 1024;
 
 /// Whether this kernel is the fastest on this processor.
 pub(super) fn is_best() -> bool {
@@ -40,6 +39,9 @@ pub(super) trait Number: Copy + Default + AddAssign + Mul<Output = Self> + 'stat
     /// Computes a tile.
     const TILE: Tile<Self>;
 
+    /// The product by tiles, whose height follows from the size of a number.
+    const BY_TILES: ByTiles<Self>;
+
     /// Has memory of this thread that stays with it.
     fn with_strips<R>(run: impl FnOnce(&mut Strips<Self>) -> R) -> R;
 }
@@ -50,6 +52,9 @@ pub(super) trait Number: Copy + Default + AddAssign + Mul<Output = Self> + 'stat
 /// The processor has AVX2 and FMA, and there are as many steps of both strips, and room for a tile.
 type Tile<T> = unsafe fn(usize, *const T, *const T, *mut T);
 
+/// [`by_tiles`] with the height of a type's tiles.
+type ByTiles<T> = unsafe fn(AtOnce, &mut Strips<T>, [usize; 3], Operand<T>, Operand<T>, (*mut T, isize), T);
+
 /// Strips of A and of B as tiles read them.
 #[derive(Default)]
 pub(super) struct Strips<T> {
@@ -58,18 +63,13 @@ pub(super) struct Strips<T> {
 }
 
 /// A step of the sums of a tile: three vectors of A times four numbers of B.
+#[rustfmt::skip]
 macro_rules! step {
     ($at:literal, $size:literal, $spread:literal, $add:literal) => {
         concat!(
-            "vmovups ymm0, [{a} + 96 * ",
-            $at,
-            "]\n",
-            "vmovups ymm1, [{a} + 96 * ",
-            $at,
-            " + 32]\n",
-            "vmovups ymm2, [{a} + 96 * ",
-            $at,
-            " + 64]\n",
+            "vmovups ymm0, [{a} + 96 * ", $at, "]\n",
+            "vmovups ymm1, [{a} + 96 * ", $at, " + 32]\n",
+            "vmovups ymm2, [{a} + 96 * ", $at, " + 64]\n",
             step!($at, $size, $spread, $add, "0", "ymm4", "ymm5", "ymm6"),
             step!($at, $size, $spread, $add, "1", "ymm7", "ymm8", "ymm9"),
             step!($at, $size, $spread, $add, "2", "ymm10", "ymm11", "ymm12"),
@@ -78,49 +78,22 @@ macro_rules! step {
     };
     ($at:literal, $size:literal, $spread:literal, $add:literal, $column:literal, $s0:literal, $s1:literal, $s2:literal) => {
         concat!(
-            $spread,
-            " ymm3, [{b} + ",
-            $size,
-            " * (4 * ",
-            $at,
-            " + ",
-            $column,
-            ")]\n",
-            $add,
-            " ",
-            $s0,
-            ", ymm0, ymm3\n",
-            $add,
-            " ",
-            $s1,
-            ", ymm1, ymm3\n",
-            $add,
-            " ",
-            $s2,
-            ", ymm2, ymm3\n",
+            $spread, " ymm3, [{b} + ", $size, " * (4 * ", $at, " + ", $column, ")]\n",
+            $add, " ", $s0, ", ymm0, ymm3\n",
+            $add, " ", $s1, ", ymm1, ymm3\n",
+            $add, " ", $s2, ", ymm2, ymm3\n",
         )
     };
 }
 
 /// A column of sums goes to memory.
+#[rustfmt::skip]
 macro_rules! store {
     ($column:literal, $s0:literal, $s1:literal, $s2:literal) => {
         concat!(
-            "vmovups [{sums} + 96 * ",
-            $column,
-            "], ",
-            $s0,
-            "\n",
-            "vmovups [{sums} + 96 * ",
-            $column,
-            " + 32], ",
-            $s1,
-            "\n",
-            "vmovups [{sums} + 96 * ",
-            $column,
-            " + 64], ",
-            $s2,
-            "\n",
+            "vmovups [{sums} + 96 * ", $column, "], ", $s0, "\n",
+            "vmovups [{sums} + 96 * ", $column, " + 32], ", $s1, "\n",
+            "vmovups [{sums} + 96 * ", $column, " + 64], ", $s2, "\n",
         )
     };
 }
@@ -128,61 +101,62 @@ macro_rules! store {
 /// Compilers keep one of the sums in memory, which makes a tile take twice as long: so it is written out.
 macro_rules! number {
     ($number:ty, $size:literal, $spread:literal, $add:literal, $tile:ident, $of_short_sides:ident) => {
-            #[expect(unsafe_code, reason = "no compiler keeps all sums of a tile in registers")]
-            #[target_feature(enable = "avx2,fma")]
-            unsafe fn $tile(depth: usize, a: *const $number, b: *const $number, sums: *mut $number) {
-                // SAFETY: reads `depth` steps of A and B, 96 bytes and four numbers each, and writes 384 bytes, all of which the
-                // caller answers for; what is asked for ahead may lie anywhere.
-                unsafe {
-                    asm!(
-                        "vxorps ymm4, ymm4, ymm4", "vxorps ymm5, ymm5, ymm5", "vxorps ymm6, ymm6, ymm6",
-                        "vxorps ymm7, ymm7, ymm7", "vxorps ymm8, ymm8, ymm8", "vxorps ymm9, ymm9, ymm9",
-                        "vxorps ymm10, ymm10, ymm10", "vxorps ymm11, ymm11, ymm11", "vxorps ymm12, ymm12, ymm12",
-                        "vxorps ymm13, ymm13, ymm13", "vxorps ymm14, ymm14, ymm14", "vxorps ymm15, ymm15, ymm15",
-                        "test {fours}, {fours}",
-                        "jz 3f",
-                        "2:",
-                        "prefetcht0 [{b} + 1024]",
-                        "prefetcht0 [{b} + 1088]",
-                        step!("0", $size, $spread, $add),
-                        step!("1", $size, $spread, $add),
-                        step!("2", $size, $spread, $add),
-                        step!("3", $size, $spread, $add),
-                        "add {a}, 384",
-                        concat!("add {b}, 16 * ", $size),
-                        "dec {fours}",
-                        "jnz 2b",
-                        "3:",
-                        "test {ones}, {ones}",
-                        "jz 5f",
-                        "4:",
-                        step!("0", $size, $spread, $add),
-                        "add {a}, 96",
-                        concat!("add {b}, 4 * ", $size),
-                        "dec {ones}",
-                        "jnz 4b",
-                        "5:",
-                        store!("0", "ymm4", "ymm5", "ymm6"),
-                        store!("1", "ymm7", "ymm8", "ymm9"),
-                        store!("2", "ymm10", "ymm11", "ymm12"),
-                        store!("3", "ymm13", "ymm14", "ymm15"),
-                        a = inout(reg) a => _,
-                        b = inout(reg) b => _,
-                        sums = in(reg) sums,
-                        fours = inout(reg) depth / 4 => _,
-                        ones = inout(reg) depth % 4 => _,
-                        out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-                        out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
-                        out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
-                        out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
-                        options(nostack),
-                    );
-                }
+        #[expect(unsafe_code, reason = "no compiler keeps all sums of a tile in registers")]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn $tile(depth: usize, a: *const $number, b: *const $number, sums: *mut $number) {
+            // SAFETY: reads `depth` steps of A and B, 96 bytes and four numbers each, and writes 384 bytes, all of which the
+            // caller answers for; what is asked for ahead may lie anywhere.
+            unsafe {
+                asm!(
+                    "vxorps ymm4, ymm4, ymm4", "vxorps ymm5, ymm5, ymm5", "vxorps ymm6, ymm6, ymm6",
+                    "vxorps ymm7, ymm7, ymm7", "vxorps ymm8, ymm8, ymm8", "vxorps ymm9, ymm9, ymm9",
+                    "vxorps ymm10, ymm10, ymm10", "vxorps ymm11, ymm11, ymm11", "vxorps ymm12, ymm12, ymm12",
+                    "vxorps ymm13, ymm13, ymm13", "vxorps ymm14, ymm14, ymm14", "vxorps ymm15, ymm15, ymm15",
+                    "test {fours}, {fours}",
+                    "jz 3f",
+                    "2:",
+                    "prefetcht0 [{b} + 1024]",
+                    "prefetcht0 [{b} + 1088]",
+                    step!("0", $size, $spread, $add),
+                    step!("1", $size, $spread, $add),
+                    step!("2", $size, $spread, $add),
+                    step!("3", $size, $spread, $add),
+                    "add {a}, 384",
+                    concat!("add {b}, 16 * ", $size),
+                    "dec {fours}",
+                    "jnz 2b",
+                    "3:",
+                    "test {ones}, {ones}",
+                    "jz 5f",
+                    "4:",
+                    step!("0", $size, $spread, $add),
+                    "add {a}, 96",
+                    concat!("add {b}, 4 * ", $size),
+                    "dec {ones}",
+                    "jnz 4b",
+                    "5:",
+                    store!("0", "ymm4", "ymm5", "ymm6"),
+                    store!("1", "ymm7", "ymm8", "ymm9"),
+                    store!("2", "ymm10", "ymm11", "ymm12"),
+                    store!("3", "ymm13", "ymm14", "ymm15"),
+                    a = inout(reg) a => _,
+                    b = inout(reg) b => _,
+                    sums = in(reg) sums,
+                    fours = inout(reg) depth / 4 => _,
+                    ones = inout(reg) depth % 4 => _,
+                    out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
+                    out("ymm4") _, out("ymm5") _, out("ymm6") _, out("ymm7") _,
+                    out("ymm8") _, out("ymm9") _, out("ymm10") _, out("ymm11") _,
+                    out("ymm12") _, out("ymm13") _, out("ymm14") _, out("ymm15") _,
+                    options(nostack),
+                );
             }
+        }
 
         impl Number for $number {
             const OF_SHORT_SIDES: Product<Self> = $of_short_sides;
             const TILE: Tile<Self> = $tile;
+            const BY_TILES: ByTiles<Self> = by_tiles::<$number, { TILE_BYTES / size_of::<$number>() }>;
 
             fn with_strips<R>(run: impl FnOnce(&mut Strips<Self>) -> R) -> R {
                 thread_local! {
@@ -199,7 +173,7 @@ number!(f64, "8", "vbroadcastsd", "vfmadd231pd", tile_f64, by_crate_f64);
 
 /// How much of the matrices is taken up at once.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct AtOnce {
+pub(super) struct AtOnce {
     rows: usize,
     depth: usize,
     columns: usize,
@@ -208,9 +182,7 @@ struct AtOnce {
 impl AtOnce {
     /// As the caches of this processor want it for elements of so many bytes.
     fn here(size: usize) -> Self {
-        static HERE: OnceLock<[usize; 2]> = OnceLock::new();
-        let caches = HERE.get_or_init(|| [CACHE_INFO[0].cache_bytes, CACHE_INFO[1].cache_bytes]);
-        Self::of(*caches, size)
+        Self::of([CACHE_INFO[0].cache_bytes, CACHE_INFO[1].cache_bytes], size)
     }
 
     /// Three quarters of the first cache for a strip of A, half of the second for strips of B, and of all of A four times as much as
@@ -243,11 +215,7 @@ pub(super) unsafe fn product<T: Number>(
             return T::OF_SHORT_SIDES(sides, a, b, c, factor);
         }
         T::with_strips(|strips| {
-            let at_once = AtOnce::here(size_of::<T>());
-            match size_of::<T>() {
-                4 => by_tiles::<T, 24>(at_once, strips, sides, a, b, c, factor),
-                _ => by_tiles::<T, 12>(at_once, strips, sides, a, b, c, factor),
-            }
+            T::BY_TILES(AtOnce::here(size_of::<T>()), strips, sides, a, b, c, factor);
         });
     }
 }
@@ -466,11 +434,8 @@ mod tests {
         // SAFETY: the operands are those of matrices with these sides, and whoever calls has seen that the kernel can run.
         unsafe {
             match at_once {
-                Some(at_once) if size_of::<T>() == 4 => {
-                    by_tiles::<T, 24>(at_once, &mut Strips::default(), sides, a, b, of_c, factor);
-                }
                 Some(at_once) => {
-                    by_tiles::<T, 12>(at_once, &mut Strips::default(), sides, a, b, of_c, factor);
+                    T::BY_TILES(at_once, &mut Strips::default(), sides, a, b, of_c, factor);
                 }
                 None => product(sides, a, b, of_c, factor),
             }
