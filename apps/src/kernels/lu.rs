@@ -12,6 +12,10 @@ use pulp::Arch;
 const NARROW: usize = 8;
 /// Triangles of so few rows are solved row by row.
 const SHORT: usize = 16;
+/// For so many columns at once: two lines of the cache, or one of smaller numbers.
+const COLUMNS_TO_TURN: usize = 16;
+/// Columns that a triangle is solved for before the next ones: they stay in the second cache meanwhile.
+const COLUMNS_TO_SOLVE: usize = 128;
 /// How many partial maxima are looked for side by side: more than one vector of numbers holds.
 const LANES: usize = 32;
 
@@ -114,8 +118,8 @@ pub fn exchange_rows<T: Element>(columns: &mut [T], rows: usize, first: usize, p
     }
 }
 
-/// Solves L Y = X for the unit lower triangle L of a factored panel, whose columns are `rows` numbers long: X, row by row,
-/// with as many rows as the panel has columns, becomes Y.
+/// Solves L Y = X for the unit lower triangle L of a factored panel, whose columns are `rows` numbers long: X, column by
+/// column, with as many rows as the panel has columns, becomes Y.
 ///
 /// # Panics
 /// If the panel or X have another size.
@@ -125,33 +129,56 @@ pub fn solve_lower<T: Element>(panel: &[T], rows: usize, x: &mut [T]) {
         panel.len() == side * rows && side <= rows && x.len().is_multiple_of(side.max(1)),
         "{side} columns"
     );
-    if !x.is_empty() {
-        solve_part(panel, rows, (0, side), x.len() / side, x);
+    let mut top = Vec::new();
+    for some in x.chunks_mut(COLUMNS_TO_SOLVE * side.max(1)) {
+        solve_part(panel, [rows, side], (0, side), some, &mut top);
     }
 }
 
-/// The rows of L from `first` to `end`, and those rows of X.
-fn solve_part<T: Element>(panel: &[T], rows: usize, (first, end): (usize, usize), width: usize, x: &mut [T]) {
+/// The rows of L from `first` to `end`, and those rows of X. `top` is memory for some of them.
+fn solve_part<T: Element>(
+    panel: &[T],
+    [rows, side]: [usize; 2],
+    (first, end): (usize, usize),
+    x: &mut [T],
+    top: &mut Vec<T>,
+) {
     if end - first <= SHORT {
-        for j in first..end {
-            let (done, behind) = x.split_at_mut((j + 1 - first) * width);
-            let own = &done[(j - first) * width..];
-            let l = &panel[j * rows + j + 1..];
-            behind
-                .chunks_exact_mut(width)
-                .zip(l)
-                .for_each(|(row, &factor)| subtract_multiple(row, factor, own));
-        }
-        return;
+        let l = &panel[first * rows..];
+        return Arch::new().dispatch(|| {
+            for some in x.chunks_mut(COLUMNS_TO_TURN * side) {
+                solve_short(l, [rows, side], (first, end), some);
+            }
+        });
     }
     let middle = first + (end - first) / 2;
-    let (top, bottom) = x.split_at_mut((middle - first) * width);
-    solve_part(panel, rows, (first, middle), width, top);
-    // The transposed: bottom^T -= top^T L^T, whose columns are the rows.
-    let sides = [width, middle - first, end - middle];
-    let l = View::by_rows(&panel[first * rows + middle..], rows);
-    subtract_product(sides, View::by_columns(top, width), l, (bottom, width));
-    solve_part(panel, rows, (middle, end), width, bottom);
+    solve_part(panel, [rows, side], (first, middle), x, top);
+    top.clear();
+    x.chunks_exact(side).for_each(|column| top.extend_from_slice(&column[first..middle]));
+    let sides = [end - middle, middle - first, x.len() / side];
+    let l = View::by_columns(&panel[first * rows + middle..], rows);
+    subtract_product(sides, l, View::by_columns(top, middle - first), (&mut x[middle..], side));
+    solve_part(panel, [rows, side], (middle, end), x, top);
+}
+
+/// The same for few rows and columns, row by row. Columns can be as far apart as makes all of them share one place of the
+/// cache, so each is read and written in one go, and turned in between.
+#[inline(always)]
+fn solve_short<T: Element>(l: &[T], [rows, side]: [usize; 2], (first, end): (usize, usize), x: &mut [T]) {
+    let mut turned = [[T::zeroed(); COLUMNS_TO_TURN]; SHORT];
+    for (c, column) in x.chunks_exact(side).enumerate() {
+        turned.iter_mut().zip(&column[first..end]).for_each(|(row, value)| row[c] = *value);
+    }
+    for (j, l) in l.chunks(rows).take(end - first).enumerate() {
+        let (done, behind) = turned.split_at_mut(j + 1);
+        let own = &done[j];
+        for (row, &factor) in behind.iter_mut().zip(&l[first + j + 1..end]) {
+            row.iter_mut().zip(own).for_each(|(value, own)| *value = *value - factor * *own);
+        }
+    }
+    for (c, column) in x.chunks_exact_mut(side).enumerate() {
+        column[first..end].iter_mut().zip(&turned).for_each(|(value, row)| *value = row[c]);
+    }
 }
 
 /// Solves U X = Y for the upper triangle U of `width` columns, `rows` numbers apart, and subtracts what the columns above
@@ -259,19 +286,19 @@ mod tests {
         }
 
         #[test]
-        fn triangles_are_solved(side in 1usize..60, more in 0usize..20, width in 1usize..40, seed in 0u64..1000) {
+        fn triangles_are_solved(side in 1usize..60, more in 0usize..20, width in 1usize..300, seed in 0u64..1000) {
             let rows = side + more;
             let mut panel = generate::block::<f64>(seed, 0..side, 0..rows);
             (0..side).for_each(|j| panel[j * rows + j] = 4.0);
-            let x = generate::block::<f64>(seed + 1, 0..side, 0..width);
+            let x = generate::block::<f64>(seed + 1, 0..width, 0..side);
             let mut found = x.clone();
             solve_lower(&panel, rows, &mut found);
             for i in 0..side {
                 for c in 0..width {
-                    let row = |j: usize| panel[j * rows + i] * found[j * width + c];
-                    let sum = found[i * width + c] + (0..i).map(row).sum::<f64>();
+                    let row = |j: usize| panel[j * rows + i] * found[c * side + j];
+                    let sum = found[c * side + i] + (0..i).map(row).sum::<f64>();
                     let size: f64 = (0..i).map(|j| row(j).abs()).sum::<f64>() + 1.0;
-                    prop_assert!((sum - x[i * width + c]).abs() < 1e-13 * size, "{i} {c}");
+                    prop_assert!((sum - x[c * side + i]).abs() < 1e-13 * size, "{i} {c}");
                 }
             }
         }

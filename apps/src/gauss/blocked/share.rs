@@ -18,8 +18,6 @@ use std::ops::Range;
 /// Columns that are worked on at once, at most: so many that the kernel seldom brings the panel in its order anew, and so few
 /// that what is urgent comes soon.
 pub(in super::super) const COLUMNS_AT_ONCE: usize = 1024;
-/// Columns whose numbers are brought from columns into rows at once.
-const COLUMNS_TO_TURN: usize = 16;
 /// Rows from one pivot to the next in an example: a prime.
 const PIVOTS_APART: usize = 7919;
 /// Blocks so far before their turn go before others, while few panels wait here.
@@ -382,26 +380,14 @@ pub(in super::super) fn take_up<T: Real>(
 ) {
     let (rows, width, count) = (n - first, panel.pivots.len(), columns.len() / n);
     u.resize(width * count, T::zeroed());
-    // Some columns at once, so that what is written in a row is a whole line of the cache.
-    for (group, some) in columns.chunks_mut(COLUMNS_TO_TURN * n).enumerate() {
-        lu::exchange_rows(some, n, first, &panel.pivots);
-        let at = group * COLUMNS_TO_TURN;
-        for (i, row) in u.chunks_exact_mut(count).enumerate() {
-            let from = some[first + i..].iter().step_by(n);
-            row[at..].iter_mut().zip(from).for_each(|(to, value)| *to = *value);
-        }
+    for (column, of_u) in columns.chunks_exact_mut(n).zip(u.chunks_exact_mut(width)) {
+        lu::exchange_rows(column, n, first, &panel.pivots);
+        of_u.copy_from_slice(&column[first..first + width]);
     }
     lu::solve_lower(&panel.values, rows, u);
-    for (group, some) in columns.chunks_mut(COLUMNS_TO_TURN * n).enumerate() {
-        let at = group * COLUMNS_TO_TURN;
-        for (i, row) in u.chunks_exact(count).enumerate() {
-            let to = some[first + i..].iter_mut().step_by(n);
-            to.zip(&row[at..]).for_each(|(to, value)| *to = *value);
-        }
+    for (column, of_u) in columns.chunks_exact_mut(n).zip(u.chunks_exact(width)) {
+        column[first..first + width].copy_from_slice(of_u);
     }
-    // By columns, as the kernel reads it without a copy.
-    let above = columns.chunks_exact(n).map(|column| &column[first..first + width]);
-    u.chunks_exact_mut(width).zip(above).for_each(|(to, from)| to.copy_from_slice(from));
     if rows > width {
         let below = View::by_columns(&panel.values[width..], rows);
         let sides = [rows - width, width, count];
