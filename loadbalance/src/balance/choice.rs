@@ -279,6 +279,16 @@ pub enum ChoiceError {
         /// What would do.
         expected: &'static str,
     },
+    /// Two options of which each takes back what the other wants.
+    #[error("options \"{one}\" and \"{other}\" of the balancer {balancer} exclude each other: leave one out")]
+    Contrary {
+        /// Which.
+        balancer: &'static str,
+        /// The first option.
+        one: &'static str,
+        /// The second.
+        other: &'static str,
+    },
     /// An option was given twice.
     #[error("option \"{option}\" of the balancer {balancer} is given twice: leave one out")]
     Twice {

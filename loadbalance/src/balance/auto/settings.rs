@@ -26,8 +26,11 @@ impl Settings {
         let default = Self::default();
         let is_number = |errors: &f64| errors.is_finite() && *errors >= 0.0;
         let errors = |text: &str| text.parse().ok().filter(is_number);
-        // All balancers have this option; here it is the default.
-        options.flag("comm")?;
+        // All balancers have the first of them; here it is the default.
+        let [comm, no_comm] = [options.flag("comm")?, options.flag("no-comm")?];
+        if comm && no_comm {
+            return Err(ChoiceError::Contrary { balancer: "auto", one: "comm", other: "no-comm" });
+        }
         Ok(Self {
             errors: options.value("errors", default.errors, "a number of 0 or more", errors)?,
             memory_bytes: options.value(
@@ -36,7 +39,7 @@ impl Settings {
                 "bytes, such as 64MiB",
                 memory::read,
             )?,
-            comm: !options.flag("no-comm")?,
+            comm: !no_comm,
         })
     }
 }

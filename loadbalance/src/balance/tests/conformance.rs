@@ -208,6 +208,9 @@ fn choices_are_read_and_mistakes_get_one_sentence() {
     assert!(why("gossip:fan=0").ends_with("it must be a whole number of 1 and more"));
     assert!(why("greedy:comm=yes").ends_with("it must be nothing, without a ="));
     assert!(why("gossip:fan=1,fan=2").contains("\"fan\" of the balancer gossip is given twice"));
+    assert!(
+        why("auto:no-comm,comm").contains("\"comm\" and \"no-comm\" of the balancer auto exclude each other")
+    );
     assert!(why("diffusion:topology=4y4").contains("a torus such as 8 or 4x4x4"));
     assert!(why("auto:memory=12MB").contains("bytes, such as 64MiB"));
 }
