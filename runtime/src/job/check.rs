@@ -60,7 +60,7 @@ fn until_interrupted<T>(work: impl Future<Output = T>) -> Result<T, StartError> 
     runtime.block_on(async {
         tokio::select! {
             done = work => Ok(done),
-            by = signals::interrupted(&mut inbox) => Err(StartError::Ended(Failure::interrupted(by))),
+            failure = signals::ended(&mut inbox) => Err(StartError::Ended(failure)),
         }
     })
 }

@@ -5,6 +5,7 @@
 
 use super::join::Start;
 use super::order::Order;
+use super::panics;
 use super::plan::JobPlan;
 use super::processes::Processes;
 use super::recruiting::Recruiting;
@@ -54,7 +55,10 @@ impl Job {
         signals::send_to(orders.clone()).map_err(|e| local("signals cannot be heard", &e))?;
         let (started, outcome) = mpsc::channel();
         let limit = plan.timeout.map(TimeLimit::new);
+        let ends = orders.clone();
         let thread = std::thread::Builder::new().name("network".into()).spawn(move || {
+            panics::end_the_run_by(&ends);
+            drop(ends);
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
@@ -66,9 +70,7 @@ impl Job {
                 // What was started is killed when the start is dropped half-way.
                 let outcome = tokio::select! {
                     outcome = start(plan, limit) => outcome,
-                    by = signals::interrupted(&mut inbox) => {
-                        Err(StartError::Ended(Failure::interrupted(by)))
-                    }
+                    failure = signals::ended(&mut inbox) => Err(StartError::Ended(failure)),
                     mut failure = over(limit) => {
                         failure.sentence += ", and not all nodes have started";
                         Err(StartError::Ended(failure))

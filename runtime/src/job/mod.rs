@@ -10,6 +10,7 @@ mod limits;
 mod near;
 pub mod node_process;
 mod order;
+mod panics;
 mod plan;
 mod processes;
 mod recruiting;

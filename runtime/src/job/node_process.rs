@@ -3,7 +3,7 @@
 
 use super::bootstrap::Bootstrap;
 use super::cores::{self, Cores};
-use super::limits;
+use super::{limits, panics};
 use crate::buffer;
 use crate::checkpoint::Sight;
 use crate::codec::{ControlToLauncher, ControlToNode, Order, WIRE_VERSION, decode, encode};
@@ -15,7 +15,7 @@ use crate::node::processors::allowed_cores;
 use crate::node::{Node, NodeSettings};
 use crate::object::ProgramTable;
 use crate::pe::scheduler::{pin, start_pes};
-use crate::progress::{self, Progress};
+use crate::progress::Progress;
 use crate::proto::membership::{Build, ClusterTable, JoinAnswer, Member, counters_every, fingerprint};
 use crate::transport::quic::QuicFabric;
 use std::io;
@@ -53,26 +53,13 @@ pub fn node_process(program: ProgramTable) -> ExitCode {
     }
 }
 
-/// Tokio goes on when one of its tasks has panicked. But the network of a node would be dumb or deaf without that task, and the others
-/// would wait for the node until they took its silence for death. So it ends, and its launcher tells what it says here. What
-/// chares do is not among that: a PE catches it.
-fn end_if_the_network_panics() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        before(info);
-        if progress::has_turn() {
-            std::process::exit(launch::PANICKED_CODE);
-        }
-    }));
-}
-
 /// Ends a node whose launcher is gone.
 fn exit_orphaned() -> ! {
     std::process::exit(i32::from(Kind::Unavailable.exit_code()))
 }
 
 fn run(program: Arc<ProgramTable>) -> Result<(), String> {
-    end_if_the_network_panics();
+    panics::end_this_node();
     limits::prepare_for_limits()?;
     let starting = launch::watch_start(START, || {
         eprintln!("nobody has welcomed this node in {} minutes; it ends itself", START.as_secs() / 60);

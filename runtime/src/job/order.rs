@@ -1,6 +1,6 @@
 //! What the launcher's network thread is told.
 
-use crate::failure::Interruption;
+use crate::failure::{Failure, Interruption};
 
 /// What the launcher's network thread is told.
 #[derive(Debug)]
@@ -9,6 +9,8 @@ pub(super) enum Order {
     Finish,
     /// The user wants the end.
     Interrupt(Interruption),
+    /// The run cannot go on.
+    Fail(Failure),
     /// End at once.
     Abandon,
 }

@@ -157,11 +157,12 @@ fn is_hangup_ignored() -> bool {
     mask.is_some_and(|mask| mask >> (SignalKind::hangup().as_raw_value() - 1) & 1 == 1)
 }
 
-/// Waits until the user wants the end, and says how that was said.
-pub(super) async fn interrupted(orders: &mut UnboundedReceiver<Order>) -> Interruption {
+/// Waits until the user wants the end, or the start cannot go on, and says which.
+pub(super) async fn ended(orders: &mut UnboundedReceiver<Order>) -> Failure {
     match orders.recv().await {
-        Some(Order::Interrupt(by)) => by,
-        Some(Order::Finish | Order::Abandon) | None => Interruption::Interrupt,
+        Some(Order::Interrupt(by)) => Failure::interrupted(by),
+        Some(Order::Fail(failure)) => failure,
+        Some(Order::Finish | Order::Abandon) | None => Failure::interrupted(Interruption::Interrupt),
     }
 }
 

@@ -107,6 +107,7 @@ impl Supervisor {
                         }
                     }
                     Some(Order::Interrupt(by)) => self.hear(Report::Ended(Failure::interrupted(by))),
+                    Some(Order::Fail(failure)) => self.hear(Report::Ended(failure)),
                     Some(Order::Abandon) | None => return self.end_nodes(Duration::ZERO, orders).await,
                 },
                 Some(event) = self.heard.recv() => self.take(event),
@@ -140,7 +141,7 @@ impl Supervisor {
                         return self.verdict.into_failure();
                     }
                     Order::Abandon => return self.verdict.into_failure(),
-                    Order::Finish => {}
+                    Order::Finish | Order::Fail(_) => {}
                 },
                 () = tokio::time::sleep_until(limit) => break,
             }
@@ -317,6 +318,16 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(hear.send(fault()).is_ok());
         assert_eq!(run.await.unwrap().unwrap().kind, Kind::Failed);
+    }
+
+    #[tokio::test]
+    async fn a_run_that_cannot_go_on_ends_and_its_driver_is_told_why() {
+        let (orders, inbox) = unbounded_channel();
+        let (supervisor, (_hear, told)) = supervisor(None);
+        let why = Failure::new(Kind::Failed, "the launcher's network panicked");
+        orders.send(Order::Fail(why.clone())).unwrap();
+        assert_eq!(supervisor.supervise(inbox).await.as_ref(), Some(&why));
+        assert!(told.try_iter().any(|event| matches!(event, DriverEvent::Failed(told) if told == why)));
     }
 
     #[tokio::test]

@@ -181,7 +181,7 @@ fn a_network_that_panics_ends_its_node_and_a_chare_does_not() {
 }
 
 fn panic_in_turn(is_pe: bool) -> ! {
-    end_if_the_network_panics();
+    panics::end_this_node();
     let progress = Progress::new(tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap());
     assert!(std::panic::catch_unwind(|| panic!("a chare has panicked")).is_err());
     progress.runtime().spawn(async { panic!("a task has panicked") });
