@@ -32,7 +32,7 @@ pub(super) fn end_the_run_by(orders: &UnboundedSender<Order>) {
             if let Ok(Some(orders)) = orders {
                 let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
                 let sentence = format!(
-                    "the launcher's network panicked{place}: a fault of this program, which see above"
+                    "the launcher's network panicked{place}, which is a fault of this program: it has printed why"
                 );
                 // Without anybody who takes orders, the run is ending already.
                 let _ = orders.send(Order::Fail(Failure::new(Kind::Failed, sentence)));
