@@ -12,7 +12,7 @@ use pulp::Arch;
 const NARROW: usize = 8;
 /// Triangles of so few rows are solved row by row.
 const SHORT: usize = 16;
-/// For so many columns at once: two lines of the cache, or one of smaller numbers.
+/// Columns that are turned at once: a row of them fills two lines of the cache, or one if numbers have 32 bits.
 const COLUMNS_TO_TURN: usize = 16;
 /// Columns that a triangle is solved for before the next ones: they stay in the second cache meanwhile.
 const COLUMNS_TO_SOLVE: usize = 128;
@@ -161,8 +161,8 @@ fn solve_part<T: Element>(
     solve_part(panel, [rows, side], (middle, end), x, top);
 }
 
-/// The same for few rows and columns, row by row. Columns can be as far apart as makes all of them share one place of the
-/// cache, so each is read and written in one go, and turned in between.
+/// The same for few rows and columns, row by row. Columns may lie a power of two apart, where many of them compete for few lines
+/// of the cache: so each is read and written in one go, and they are turned in between.
 #[inline(always)]
 fn solve_short<T: Element>(l: &[T], [rows, side]: [usize; 2], (first, end): (usize, usize), x: &mut [T]) {
     let mut turned = [[T::zeroed(); COLUMNS_TO_TURN]; SHORT];

@@ -55,10 +55,9 @@ impl Job {
         signals::send_to(orders.clone()).map_err(|e| local("signals cannot be heard", &e))?;
         let (started, outcome) = mpsc::channel();
         let limit = plan.timeout.map(TimeLimit::new);
-        let ends = orders.clone();
+        let ends = orders.downgrade();
         let thread = std::thread::Builder::new().name("network".into()).spawn(move || {
-            panics::end_the_run_by(&ends);
-            drop(ends);
+            panics::end_the_run_by(ends);
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {

@@ -7,7 +7,7 @@ use crate::{launch, progress};
 use std::cell::RefCell;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
-use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
+use tokio::sync::mpsc::WeakUnboundedSender;
 
 /// Ends this process, a node, whose launcher tells what it says. What chares do is not among that: a PE catches it.
 pub(super) fn end_this_node() {
@@ -24,7 +24,7 @@ thread_local! {
 }
 
 /// Ends the run whose launcher has its network in this thread, in good order, when something panics in it.
-pub(super) fn end_the_run_by(orders: &UnboundedSender<Order>) {
+pub(super) fn end_the_run_by(orders: WeakUnboundedSender<Order>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         hear(|info| {
@@ -39,7 +39,7 @@ pub(super) fn end_the_run_by(orders: &UnboundedSender<Order>) {
             }
         });
     });
-    ENDS.set(Some(orders.downgrade()));
+    ENDS.set(Some(orders));
 }
 
 /// Has what panics heard, after it has been printed.
@@ -62,7 +62,7 @@ mod tests {
         let network = |panics: bool| {
             std::thread::spawn(move || {
                 let (orders, mut inbox) = unbounded_channel();
-                end_the_run_by(&orders);
+                end_the_run_by(orders.downgrade());
                 runtime().block_on(async {
                     let task =
                         tokio::spawn(async move { assert!(!panics, "a task of the network has panicked") });
